@@ -1,0 +1,67 @@
+"""The front door of SDK v1. A name is looked up when first used, so that importing this is quick."""
+
+from typing import TYPE_CHECKING
+
+from lapis.sdk.names import on_demand as _on_demand
+from lapis.version import AZUREML_VERSION as VERSION
+
+if TYPE_CHECKING:  # for editors and type checkers, which do not see what is looked up later
+    from azureml.core.compute import ComputeTarget as ComputeTarget
+    from azureml.core.compute_target import attach_legacy_compute_target as attach_legacy_compute_target
+    from azureml.core.compute_target import is_compute_target_prepared as is_compute_target_prepared
+    from azureml.core.compute_target import prepare_compute_target as prepare_compute_target
+    from azureml.core.compute_target import remove_legacy_compute_target as remove_legacy_compute_target
+    from azureml.core.dataset import Dataset as Dataset
+    from azureml.core.datastore import Datastore as Datastore
+    from azureml.core.image import Image as Image
+    from azureml.core.keyvault import Keyvault as Keyvault
+    from azureml.core.linked_service import LinkedService as LinkedService
+    from azureml.core.linked_service import (
+        SynapseWorkspaceLinkedServiceConfiguration as SynapseWorkspaceLinkedServiceConfiguration,
+    )
+    from azureml.core.model import Model as Model
+    from azureml.core.private_endpoint import PrivateEndPoint as PrivateEndPoint
+    from azureml.core.private_endpoint import PrivateEndPointConfig as PrivateEndPointConfig
+    from azureml.core.webservice import Webservice as Webservice
+    from lapis.sdk.container_registry import ContainerRegistry as ContainerRegistry
+    from lapis.sdk.diagnostic_log import diagnostic_log as diagnostic_log
+    from lapis.sdk.environment import Environment as Environment
+    from lapis.sdk.experiment import Experiment as Experiment
+    from lapis.sdk.run import Run as Run
+    from lapis.sdk.run import get_run as get_run
+    from lapis.sdk.runconfig import RunConfiguration as RunConfiguration
+    from lapis.sdk.script_run import ScriptRun as ScriptRun
+    from lapis.sdk.script_run_config import ScriptRunConfig as ScriptRunConfig
+    from lapis.sdk.workspace import Workspace as Workspace
+
+_HOMES = {
+    "ComputeTarget": "azureml.core.compute",
+    "ContainerRegistry": "lapis.sdk.container_registry",
+    "Dataset": "azureml.core.dataset",
+    "Datastore": "azureml.core.datastore",
+    "Environment": "lapis.sdk.environment",
+    "Experiment": "lapis.sdk.experiment",
+    "Image": "azureml.core.image",
+    "Keyvault": "azureml.core.keyvault",
+    "LinkedService": "azureml.core.linked_service",
+    "Model": "azureml.core.model",
+    "PrivateEndPoint": "azureml.core.private_endpoint",
+    "PrivateEndPointConfig": "azureml.core.private_endpoint",
+    "Run": "lapis.sdk.run",
+    "RunConfiguration": "lapis.sdk.runconfig",
+    "ScriptRun": "lapis.sdk.script_run",
+    "ScriptRunConfig": "lapis.sdk.script_run_config",
+    "SynapseWorkspaceLinkedServiceConfiguration": "azureml.core.linked_service",
+    "Webservice": "azureml.core.webservice",
+    "Workspace": "lapis.sdk.workspace",
+    "attach_legacy_compute_target": "azureml.core.compute_target",
+    "diagnostic_log": "lapis.sdk.diagnostic_log",
+    "get_run": "lapis.sdk.run",
+    "is_compute_target_prepared": "azureml.core.compute_target",
+    "prepare_compute_target": "azureml.core.compute_target",
+    "remove_legacy_compute_target": "azureml.core.compute_target",
+}
+
+__version__ = VERSION
+__all__ = ["VERSION", *_HOMES]
+__getattr__, __dir__ = _on_demand(__name__, _HOMES)

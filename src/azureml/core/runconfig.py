@@ -1,0 +1,36 @@
+"""Run configurations and their sections."""
+
+from lapis.sdk.conda_dependencies import CondaDependencies as CondaDependencies
+from lapis.sdk.container_registry import ContainerRegistry as ContainerRegistry
+from lapis.sdk.environment import DEFAULT_CPU_IMAGE as DEFAULT_CPU_IMAGE
+from lapis.sdk.environment import DEFAULT_GPU_IMAGE as DEFAULT_GPU_IMAGE
+from lapis.sdk.runconfig import SUPPORTED_DATAREF_MODES as SUPPORTED_DATAREF_MODES
+from lapis.sdk.runconfig import AmlComputeConfiguration as AmlComputeConfiguration
+from lapis.sdk.runconfig import ApplicationEndpointConfiguration as ApplicationEndpointConfiguration
+from lapis.sdk.runconfig import AzureContainerRegistry as AzureContainerRegistry
+from lapis.sdk.runconfig import Data as Data
+from lapis.sdk.runconfig import DatacacheConfiguration as DatacacheConfiguration
+from lapis.sdk.runconfig import DataLocation as DataLocation
+from lapis.sdk.runconfig import DataPath as DataPath
+from lapis.sdk.runconfig import DataReferenceConfiguration as DataReferenceConfiguration
+from lapis.sdk.runconfig import Dataset as Dataset
+from lapis.sdk.runconfig import DatasetRegistrationOptions as DatasetRegistrationOptions
+from lapis.sdk.runconfig import DockerConfiguration as DockerConfiguration
+from lapis.sdk.runconfig import EnvironmentDefinition as EnvironmentDefinition
+from lapis.sdk.runconfig import GlobsOptions as GlobsOptions
+from lapis.sdk.runconfig import HdiConfiguration as HdiConfiguration
+from lapis.sdk.runconfig import HistoryConfiguration as HistoryConfiguration
+from lapis.sdk.runconfig import JarLibrary as JarLibrary
+from lapis.sdk.runconfig import KubernetesComputeConfiguration as KubernetesComputeConfiguration
+from lapis.sdk.runconfig import MountOptions as MountOptions
+from lapis.sdk.runconfig import MpiConfiguration as MpiConfiguration
+from lapis.sdk.runconfig import OutputData as OutputData
+from lapis.sdk.runconfig import OutputOptions as OutputOptions
+from lapis.sdk.runconfig import ParallelTaskConfiguration as ParallelTaskConfiguration
+from lapis.sdk.runconfig import PyTorchConfiguration as PyTorchConfiguration
+from lapis.sdk.runconfig import RegistrationOptions as RegistrationOptions
+from lapis.sdk.runconfig import RunConfiguration as RunConfiguration
+from lapis.sdk.runconfig import SparkConfiguration as SparkConfiguration
+from lapis.sdk.runconfig import TensorflowConfiguration as TensorflowConfiguration
+from lapis.sdk.runconfig import UploadOptions as UploadOptions
+from lapis.sdk.runconfig import Uri as Uri

@@ -1,0 +1,3 @@
+"""Workspaces."""
+
+from lapis.sdk.workspace import Workspace as Workspace

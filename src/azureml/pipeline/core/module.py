@@ -1,0 +1,7 @@
+"""Steps that are kept under a name and a version."""
+
+from lapis.sdk.later import stand_in as _stand_in
+
+Module = _stand_in("azureml.pipeline.core.Module")
+ModuleVersion = _stand_in("azureml.pipeline.core.ModuleVersion")
+ModuleVersionDescriptor = _stand_in("azureml.pipeline.core.ModuleVersionDescriptor")

@@ -1,0 +1,5 @@
+"""A step on Kusto."""
+
+from lapis.sdk.later import stand_in as _stand_in
+
+KustoStep = _stand_in("azureml.pipeline.steps.KustoStep")

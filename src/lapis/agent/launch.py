@@ -1,0 +1,151 @@
+"""Starts the script under a keeper: a process of ours that only waits for it and writes down how it ended.
+
+The keeper, not the agent, is the script's parent, so the exit status survives the agent's death. The script writes
+straight to a file, so it does not need the agent to live either.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+from lapis.engines import processes
+
+
+def start(argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, folder: str) -> None:
+    """Start the script and return once `process.json` (or, if it could not start, `exit.json`) is there."""
+    ready, tell = os.pipe()
+    keeper = os.fork()
+    if keeper == 0:
+        try:
+            os.close(ready)
+            _keep(argv, environment, cwd, log, folder, tell)
+        finally:
+            os._exit(70)
+    os.close(tell)
+    os.read(ready, 1)
+    os.close(ready)
+
+
+def read(folder: str, name: str) -> dict[str, Any] | None:
+    try:
+        with open(os.path.join(folder, name)) as file:
+            found: dict[str, Any] = json.load(file)
+            return found
+    except FileNotFoundError:
+        return None
+
+
+def wait_for_end(folder: str, keeper: Mapping[str, Any], seconds: float) -> None:
+    """Sleep for `seconds`, or shorter if the keeper ends meanwhile."""
+    deadline = time.monotonic() + seconds
+    pause = 0.002
+    while time.monotonic() < deadline:
+        try:
+            os.waitpid(int(keeper["pid"]), os.WNOHANG)  # our own child: not to leave a zombie that looks alive
+        except ChildProcessError:
+            pass
+        if not processes.alive(keeper["pid"], keeper["started"]):
+            return
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.02)
+
+
+def _keep(
+    argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, folder: str, tell: int
+) -> NoReturn:
+    os.setsid()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # whoever ends the script's tree must not end its witness
+    out_of_memory_before = _oom_kills()
+    fault_read, fault_write = os.pipe()  # closed by a successful exec
+    script = os.fork()
+    if script == 0:
+        _become_script(argv, environment, cwd, log, fault_write)
+    os.close(fault_write)
+    with os.fdopen(fault_read, "rb") as faults:
+        fault = faults.read().decode("utf-8", "replace")
+    if fault:
+        os.waitpid(script, 0)
+        _write(folder, "exit.json", {"could_not_start": fault})
+        os.write(tell, b"x")
+        os._exit(0)
+    _write(
+        folder,
+        "process.json",
+        {
+            "keeper": {"pid": os.getpid(), "started": processes.started(os.getpid())},
+            "script": {"pid": script, "started": processes.started(script)},
+            "at": time.time(),
+        },
+    )
+    os.write(tell, b"x")
+    os.close(tell)
+    _, status, usage = os.wait4(script, 0)
+    _write(
+        folder,
+        "exit.json",
+        {
+            "code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+            "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+            "out_of_memory": os.WIFSIGNALED(status)
+            and os.WTERMSIG(status) == signal.SIGKILL
+            and _oom_kills() > out_of_memory_before,
+            "at": time.time(),
+            "cpu_seconds": usage.ru_utime + usage.ru_stime,
+            "peak_memory_kb": usage.ru_maxrss,
+        },
+    )
+    try:
+        os.killpg(script, signal.SIGKILL)  # what it left in the background ends with it
+    except (ProcessLookupError, PermissionError):
+        pass
+    os._exit(0)
+
+
+def _become_script(
+    argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, fault: int
+) -> NoReturn:
+    try:
+        os.setpgid(0, 0)
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+        os.chdir(cwd)
+        os.execvpe(argv[0], list(argv), dict(environment))
+    except BaseException as error:
+        what = f"{argv[0]}: {error.strerror}" if isinstance(error, OSError) and error.strerror else repr(error)
+        os.write(fault, what.encode())
+    os._exit(127)
+
+
+def _oom_kills() -> int:
+    """How many processes the kernel has killed for want of memory since it booted."""
+    try:
+        with open("/proc/vmstat") as file:
+            return next((int(line.split()[1]) for line in file if line.startswith("oom_kill ")), 0)
+    except OSError:
+        return 0
+
+
+def _write(folder: str, name: str, value: Mapping[str, Any]) -> None:
+    """Whole or not at all, whatever happens. On a full disk, again and again: the verdict is worth the wait."""
+    path = os.path.join(folder, name)
+    while True:
+        try:
+            with open(path + ".tmp", "w") as file:
+                json.dump(value, file)
+            os.replace(path + ".tmp", path)
+            return
+        except OSError as error:
+            print(f"{path} could not be written: {error}", file=sys.stderr, flush=True)
+            time.sleep(1.0)

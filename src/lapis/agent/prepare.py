@@ -1,0 +1,124 @@
+"""Gets everything ready for the script: its code, its command line, its environment variables."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+from lapis.domain.tree import Tree
+from lapis.errors import UserErrorException
+from lapis.sdk.client import Client
+from lapis.sdk.snapshot import lay_out
+
+
+def lay_out_code(job: Mapping[str, Any], code: str, client: Client) -> None:
+    """The snapshot's copy, every file checked against its hash. May be repeated after a crash half way."""
+    shutil.rmtree(code, ignore_errors=True)
+    os.makedirs(code)
+    tree = Tree.from_json(job["manifest"])
+    blobs = job.get("blobs")
+
+    def read_blob(digest: str) -> BinaryIO:
+        if blobs and os.path.isdir(blobs):  # on the server's own machine: straight from its folder
+            return open(os.path.join(blobs, digest[:2], digest[2:]), "rb")
+        return _fetched(client, digest)
+
+    lay_out(tree, read_blob, code)
+    for folder in ("outputs", "logs"):  # scripts write there without making them
+        os.makedirs(os.path.join(code, folder), exist_ok=True)
+
+
+def _fetched(client: Client, digest: str) -> BinaryIO:
+    import tempfile
+
+    file = tempfile.TemporaryFile()
+    client.download(f"/blobs/{digest}", file.write)
+    file.seek(0)
+    return file  # type: ignore[return-value]
+
+
+def command(job: Mapping[str, Any], code: str, folder: str) -> tuple[list[str], dict[str, str]]:
+    python = job.get("python") or sys.executable
+    environment = _environment(job, code, folder, python)
+    given = job.get("command")
+    if given is None:
+        if not (os.path.isfile(python) and os.access(python, os.X_OK)) and not shutil.which(python):
+            raise UserErrorException(f"The interpreter {python} is not on this machine.")
+        argv = [python, job["script"], *(str(argument) for argument in job.get("arguments") or [])]
+        return [argv[0], *(expand(part, environment) for part in argv[1:])], environment
+    if isinstance(given, str):  # the user's own shell line
+        return [shutil.which("bash") or "/bin/sh", "-c", given], environment
+    return [expand(str(part), environment) for part in given], environment
+
+
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+
+
+def expand(text: str, environment: Mapping[str, str]) -> str:
+    """`$NAME` and `${NAME}` of the job's variables; a name that is none of them stays as it is."""
+    return _VARIABLE.sub(lambda found: environment.get(found[1] or found[2], found[0]), text)
+
+
+def write_notices(job: Mapping[str, Any], log: str) -> None:
+    """What the user should know before the script's first line."""
+    notices = job.get("notices") or []
+    if notices:
+        with open(log, "a") as file:
+            file.writelines(f"Lapis: {notice}\n" for notice in notices)
+
+
+def _environment(job: Mapping[str, Any], code: str, folder: str, python: str) -> dict[str, str]:
+    workspace, experiment = job["workspace"], job["experiment"]
+    ours = {
+        "AZUREML_RUN_ID": job["run_id"],
+        "AZUREML_ROOT_RUN_ID": job.get("root_id") or job["run_id"],
+        "AZUREML_ARM_SUBSCRIPTION": workspace["subscription_id"],
+        "AZUREML_ARM_RESOURCEGROUP": workspace["resource_group"],
+        "AZUREML_ARM_WORKSPACE_NAME": workspace["name"],
+        "AZUREML_ARM_PROJECT_NAME": experiment["name"],
+        "AZUREML_EXPERIMENT_ID": experiment["id"],
+        "AZUREML_WORKSPACE_ID": workspace["id"],
+        "AZUREML_RUN_TOKEN": job["run_token"],
+        "AZUREML_RUN_TOKEN_EXPIRY": str(int(job["run_token_expires"])),
+        "AZUREML_RUN_TOKEN_RAND": "",
+        "AZUREML_RUN_TOKEN_PASS": "",
+        "AZUREML_SERVICE_ENDPOINT": job["server"],
+        "AZUREML_DISCOVERY_SERVICE_ENDPOINT": job["server"] + "/discovery",
+        "AZUREML_FRAMEWORK": job.get("framework") or "Python",
+        "AZUREML_COMMUNICATOR": job.get("communicator") or "None",
+        "AZUREML_TARGET_TYPE": "local",
+        "AZUREML_OUTPUT_DIRECTORY": os.path.join(code, "outputs"),
+        "AZUREML_LOGDIRECTORY_PATH": os.path.join(code, "logs"),
+        "AZUREML_NODE_COUNT": "1",
+        "AZUREML_PROCESS_NAME": "main",
+        "AZUREML_SCRIPT_DIRECTORY_NAME": code,
+        "LAPIS_RUN_FOLDER": folder,
+        "LAPIS_ADDRESS_FILE": job.get("address_file") or "",
+        "PYTHONUNBUFFERED": "1",
+    }
+    environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONHOME", "LAPIS_TOKEN")}
+    environment.update({str(k): str(v) for k, v in (job.get("environment_variables") or {}).items()})
+    environment.update(ours)
+    paths = [code, _light_packages(folder), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    if os.path.dirname(python):  # so that `python` in a command is the same interpreter
+        environment["PATH"] = os.pathsep.join([os.path.dirname(python), environment.get("PATH", os.defpath)])
+    return environment
+
+
+def _light_packages(folder: str) -> str:
+    """A folder with `azureml` and `lapis` alone, so that no other package of ours enters the script's interpreter."""
+    import lapis
+
+    source = os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
+    light = os.path.join(folder, "packages")
+    os.makedirs(light, exist_ok=True)
+    for package in ("azureml", "lapis"):
+        link = os.path.join(light, package)
+        if not os.path.islink(link):
+            os.symlink(os.path.join(source, package), link)
+    return light

@@ -1,0 +1,211 @@
+"""A run as a value, and the table of moves it may make. Nothing else in this code base changes a run's state."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, field, fields, replace
+from enum import Enum
+from typing import Any, Mapping
+
+from lapis.errors import Conflict, UserErrorException
+
+SCRIPT_RUN = "azureml.scriptrun"
+NAME_PATTERN = re.compile(r"^[a-zA-Z0-9][\w-]{0,254}$", re.ASCII)
+ID_PATTERN = re.compile(r"^[a-zA-Z0-9][\w-]{0,255}$", re.ASCII)
+
+LATE_SECONDS = 30.0  # without a word from the agent for this long, a run shows as NotResponding
+
+
+class RunState(str, Enum):
+    NOT_STARTED = "NotStarted"
+    PREPARING = "Preparing"
+    QUEUED = "Queued"
+    RUNNING = "Running"
+    FINALIZING = "Finalizing"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+    CANCELED = "Canceled"
+
+    __str__ = str.__str__
+
+
+S = RunState
+ENDED = frozenset({S.COMPLETED, S.FAILED, S.CANCELED})
+_EARLY = frozenset({S.FAILED, S.CANCELED})
+_NEXT: Mapping[RunState, frozenset[RunState]] = {
+    S.NOT_STARTED: frozenset({S.PREPARING, S.RUNNING}) | _EARLY,  # Running: nothing to launch, it lives elsewhere
+    S.PREPARING: frozenset({S.QUEUED}) | _EARLY,
+    S.QUEUED: frozenset({S.RUNNING}) | _EARLY,
+    S.RUNNING: frozenset({S.QUEUED, S.FINALIZING}) | _EARLY,  # back to Queued: its nodes went away
+    S.FINALIZING: frozenset({S.COMPLETED}) | _EARLY,
+    S.COMPLETED: frozenset(),
+    S.FAILED: frozenset(),
+    S.CANCELED: frozenset(),
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One event in a run's life: when, in which state, and why. `until` says what would end a wait."""
+
+    at: float
+    state: str
+    reason: str
+    until: str = ""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    id: str
+    workspace_id: str
+    experiment: str
+    created_at: float
+    number: int = 0
+    type: str | None = None
+    parent_id: str | None = None
+    root_id: str | None = None
+    display_name: str | None = None
+    description: str | None = None
+    target: str | None = None
+    state: RunState = S.NOT_STARTED
+    history: tuple[Step, ...] = ()
+    cancel_requested: bool = False
+    tags: Mapping[str, str | None] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    definition: Mapping[str, Any] | None = None  # Azure's runDefinition, as it was submitted
+    job: Mapping[str, Any] | None = None  # what an engine is to launch; None: the run lives in its owner's process
+    owner: Mapping[str, Any] | None = None  # the process that an interactive run lives in
+    handle: Mapping[str, Any] | None = None  # what the engine gave back
+    launches: int = 0
+    snapshot_id: str | None = None
+    error: Mapping[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
+    created_by: str | None = None
+    last_heard: float | None = None
+    archived_at: float | None = None
+    nonce: str | None = None  # the client's own mark: a repeated create is the same create
+    revision: int = 0
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+    @property
+    def started_at(self) -> float | None:
+        return next((step.at for step in self.history if step.state == S.RUNNING), None)
+
+    @property
+    def ended_at(self) -> float | None:
+        return self.history[-1].at if self.ended and self.history else None
+
+    def to_json(self) -> dict[str, Any]:
+        body = {f.name: getattr(self, f.name) for f in fields(self)}
+        body["state"] = self.state.value
+        body["history"] = [asdict(step) for step in self.history]
+        return body
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> RunRecord:
+        known = {f.name for f in fields(cls)}
+        values = {key: value for key, value in body.items() if key in known}
+        values["state"] = RunState(values["state"])
+        values["history"] = tuple(Step(**step) for step in values.get("history", ()))
+        values["warnings"] = tuple(values.get("warnings", ()))
+        return cls(**values)
+
+
+def advance(run: RunRecord, to: RunState, *, reason: str, at: float, until: str = "") -> RunRecord:
+    """Return `run` moved to `to`. Nothing else in this code base changes a run's state."""
+    if to is run.state:
+        return run  # an agent repeats itself when a reply is lost
+    if to not in _NEXT[run.state]:
+        raise Conflict(f"Run {run.id} is {run.state.value}; it cannot become {to.value}.")
+    return replace(run, state=to, history=(*run.history, Step(at, to.value, reason, until)))
+
+
+def note(run: RunRecord, reason: str, *, at: float, until: str = "") -> RunRecord:
+    """Return `run` with an event that changes no state: why it waits, or how far a stage has come."""
+    last = run.history[-1] if run.history else None
+    if last is not None and (last.reason, last.until) == (reason, until):
+        return run
+    return replace(run, history=(*run.history, Step(at, run.state.value, reason, until)))
+
+
+def end(
+    run: RunRecord, to: RunState, *, reason: str, at: float, error: Mapping[str, Any] | None = None
+) -> RunRecord:
+    """Return `run` ended as `to`, through the states that lie between. A run that has ended stays as it is."""
+    if run.ended:
+        return run
+    if to is S.COMPLETED:
+        for between in (S.PREPARING, S.QUEUED) if run.job is not None else ():
+            if between in _NEXT[run.state]:
+                run = advance(run, between, reason="", at=at)
+        for between in (S.RUNNING, S.FINALIZING):
+            if between in _NEXT[run.state]:
+                run = advance(run, between, reason="", at=at)
+    run = advance(run, to, reason=reason, at=at)
+    return replace(run, error=error, cancel_requested=False) if error else replace(run, cancel_requested=False)
+
+
+def status(run: RunRecord, now: float) -> str:
+    """What users see. Two of Azure's statuses are observations, so we compute them and never store them."""
+    if run.cancel_requested and not run.ended:
+        return "CancelRequested"
+    if run.state is S.RUNNING and run.last_heard is not None and now - run.last_heard > LATE_SECONDS:
+        return "NotResponding"
+    return run.state.value
+
+
+def stages(run: RunRecord, now: float) -> list[dict[str, Any]]:
+    """Each event with the seconds until the next: where the time went, and what it waits for now."""
+    ends = [step.at for step in run.history[1:]] + [run.ended_at or now]
+    return [
+        dict(asdict(step), seconds=round(max(0.0, until - step.at), 3)) for step, until in zip(run.history, ends)
+    ]
+
+
+def set_properties(run: RunRecord, properties: Mapping[str, str]) -> RunRecord:
+    """Properties cannot be changed once set; setting the same value again is no change."""
+    for key, value in properties.items():
+        if key in run.properties and run.properties[key] != value:
+            raise Conflict(
+                f"Property '{key}' of run {run.id} is already '{run.properties[key]}' and properties cannot be "
+                "changed once set. Use a tag for what may change."
+            )
+    return replace(run, properties={**run.properties, **properties})
+
+
+def check_experiment_name(name: Any) -> str:
+    if not isinstance(name, str) or not NAME_PATTERN.match(name):
+        raise UserErrorException(
+            f"Experiment name {name!r} cannot be used. A name is 1 to 255 letters, digits, underscores and dashes, "
+            "and begins with a letter or a digit."
+        )
+    return name
+
+
+def check_run_id(run_id: Any) -> str:
+    if not isinstance(run_id, str) or not ID_PATTERN.match(run_id):
+        raise UserErrorException(
+            f"Run id {run_id!r} cannot be used. An id is 1 to 256 letters, digits, underscores and dashes, and "
+            "begins with a letter or a digit."
+        )
+    return run_id
+
+
+def check_labels(what: str, labels: Any) -> dict[str, Any]:
+    """Tags and properties: text by text; a tag may stand without a value."""
+    if not isinstance(labels, Mapping):
+        raise UserErrorException(f"{what} must be a dictionary of text by text, not {type(labels).__name__}.")
+    checked: dict[str, Any] = {}
+    for key, value in labels.items():
+        if not isinstance(key, str) or not key:
+            raise UserErrorException(f"A key of {what} must be text that is not empty, not {key!r}.")
+        checked[key] = value if value is None else str(value)
+    return checked
+
+
+def next_states(run: RunRecord) -> frozenset[RunState]:
+    """Where `run` may go from here."""
+    return _NEXT[run.state]

@@ -1,0 +1,64 @@
+"""Every setting, read from LAPIS_* variables when asked for. docs/settings.md explains each."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Mapping
+
+from lapis.errors import UserErrorException
+
+
+@dataclass(frozen=True)
+class Settings:
+    home: str
+    server: str | None
+    token: str | None
+    host: str
+    port: int
+    max_runs: int
+    idle_seconds: float
+    environments: str
+    python: str | None
+
+    @property
+    def token_file(self) -> str:
+        return os.path.join(self.home, "token")
+
+    @property
+    def address_file(self) -> str:
+        return os.path.join(self.home, "server.json")
+
+
+def load(environ: Mapping[str, str] = os.environ) -> Settings:
+    return Settings(
+        home=os.path.abspath(os.path.expanduser(environ.get("LAPIS_HOME") or os.path.join("~", ".lapis"))),
+        server=(environ.get("LAPIS_SERVER") or "").rstrip("/") or None,
+        token=environ.get("LAPIS_TOKEN") or None,
+        host=environ.get("LAPIS_HOST") or "127.0.0.1",
+        port=int(_number(environ, "LAPIS_PORT", 0, 0, 65535)),
+        max_runs=int(_number(environ, "LAPIS_MAX_RUNS", max(2, os.cpu_count() or 1), 1, 100000)),
+        idle_seconds=_number(environ, "LAPIS_IDLE_SECONDS", 1800, 0, 1e9),
+        environments=_choice(environ, "LAPIS_ENVIRONMENTS", "", ("", "host", "venv", "container")),
+        python=environ.get("LAPIS_PYTHON") or None,
+    )
+
+
+def _number(environ: Mapping[str, str], name: str, default: float, low: float, high: float) -> float:
+    text = environ.get(name)
+    if not text:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not low <= value <= high:
+        raise UserErrorException(f"{name}={text!r} cannot be used: a number from {low:g} to {high:g} is needed.")
+    return value
+
+
+def _choice(environ: Mapping[str, str], name: str, default: str, known: tuple[str, ...]) -> str:
+    value = environ.get(name) or default
+    if value not in known:
+        raise UserErrorException(f"{name}={value!r} cannot be used. Known: {', '.join(filter(None, known))}.")
+    return value

@@ -1,0 +1,1 @@
+"""Engines start and stop agents, and know nothing else."""

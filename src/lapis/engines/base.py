@@ -1,0 +1,61 @@
+"""What every engine promises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar, Protocol
+
+Handle = Mapping[str, Any]  # JSON: it is stored with the run, and is all that an engine needs to find a job again
+
+
+class Can(StrEnum):
+    """Powers that not every engine has: asked before launch, never guessed."""
+
+    MULTI_NODE = "multi-node"
+    CONTAINERS = "containers"
+    PORTS = "ports"
+
+
+class JobState(StrEnum):
+    ALIVE = "alive"
+    LOST = "lost"  # ended, or never heard of: the engine does not say how; the agent does
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """What an agent needs to know, as JSON. `id` names the job for ever; `body` goes to the agent as it is."""
+
+    id: str
+    body: Mapping[str, Any]
+
+
+class Engine(Protocol):
+    """Turns a JobSpec into processes somewhere and says how they fare.
+
+    An engine remembers nothing: the handle it returned is all it needs to find a job again, from another replica or
+    after a restart.
+    """
+
+    can: ClassVar[frozenset[Can]]
+
+    def launch(self, job: JobSpec) -> Handle:
+        """Start an agent for `job` and return at once. Launching a job that is alive returns its handle."""
+        ...
+
+    def poll(self, handles: Sequence[Handle]) -> list[JobState]:
+        """One question to the cluster for many jobs, answered in their order."""
+        ...
+
+    def stop(self, handle: Handle, *, hard: bool = False) -> None:
+        """Ask the agent to end its job, or with `hard` end all its processes. A job already gone is not an error."""
+        ...
+
+    def explain(self, handle: Handle) -> str:
+        """What the cluster itself says about the job, for when the agent never spoke."""
+        ...
+
+    def forget(self, job_id: str) -> None:
+        """The job has ended and all it had is stored: remove what lies around. May be repeated."""
+        ...

@@ -1,0 +1,97 @@
+"""The local engine: one agent process on this machine for each run, which outlives the server that started it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import lapis
+from lapis.engines import processes
+from lapis.engines.base import Can, Handle, JobSpec, JobState
+
+# Starts faster than `-m`, and without site-packages: the agent needs the standard library only.
+_AGENT = "import sys; sys.path[0] = sys.argv.pop(1); from lapis.agent.__main__ import main; main()"
+
+
+class LocalEngine:
+    can: ClassVar[frozenset[Can]] = frozenset()
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
+        os.makedirs(root, exist_ok=True)
+
+    def launch(self, job: JobSpec) -> Handle:
+        folder = os.path.join(self._root, job.id)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        known = _read(os.path.join(folder, "agent.json"))
+        if known is not None and processes.alive(known["pid"], known["started"]):
+            return known
+        _write(os.path.join(folder, "job.json"), dict(job.body, folder=folder))
+        with open(os.path.join(folder, "agent.log"), "ab") as log:
+            child = subprocess.Popen(
+                [sys.executable, "-S", "-c", _AGENT, os.path.dirname(os.path.dirname(lapis.__file__)), folder],
+                cwd=folder,
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # so that it outlives us, and Ctrl-C in a terminal passes it by
+            )
+        self._children[child.pid] = child
+        handle = {"job": job.id, "pid": child.pid, "started": processes.started(child.pid), "folder": folder}
+        _write(os.path.join(folder, "agent.json"), handle)
+        return handle
+
+    def poll(self, handles: Sequence[Handle]) -> list[JobState]:
+        for pid in [pid for pid, child in self._children.items() if child.poll() is not None]:
+            del self._children[pid]
+        return [
+            JobState.ALIVE if processes.alive(handle["pid"], handle["started"]) else JobState.LOST
+            for handle in handles
+        ]
+
+    def stop(self, handle: Handle, *, hard: bool = False) -> None:
+        processes.signal_process(handle["pid"], handle["started"], signal.SIGKILL if hard else signal.SIGTERM)
+        if not hard:
+            return
+        script = _read(os.path.join(handle["folder"], "process.json"))
+        living = [p["pid"] for p in (script or {}).values() if processes.alive(p["pid"], p["started"])]
+        processes.end_tree(f"AZUREML_RUN_ID={handle['job']}", living, grace=0.0)
+
+    def explain(self, handle: Handle) -> str:
+        try:
+            with open(os.path.join(handle["folder"], "agent.log"), errors="replace") as file:
+                return file.read()[-2000:].strip()
+        except FileNotFoundError:
+            return ""
+
+    def forget(self, job_id: str) -> None:
+        shutil.rmtree(os.path.join(self._root, job_id), ignore_errors=True)
+
+
+def _environment() -> dict[str, str]:
+    """Ours, without the user's token: an agent and its script have tokens of their own."""
+    return {key: value for key, value in os.environ.items() if key not in ("LAPIS_TOKEN", "PYTHONPATH")}
+
+
+def _read(path: str) -> dict[str, Any] | None:
+    try:
+        with open(path) as file:
+            found = json.load(file)
+    except (FileNotFoundError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _write(path: str, value: object) -> None:
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(value, file)
+    os.replace(temporary, path)

@@ -1,0 +1,1 @@
+"""What scripts and notebooks hold: Azure-shaped handles over a thin client. Standard library only."""

@@ -1,0 +1,216 @@
+"""The one way to the server: one generic call, a kept connection, and patience while a server restarts."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping
+
+from lapis.errors import Unavailable, from_wire
+
+if TYPE_CHECKING:
+    import http.client
+
+API = "/api/v1"
+
+
+class Endpoint:
+    """Where the server is and how to get in. `find(again)` may look anew, or start one, when it did not answer."""
+
+    patience = 5.0  # seconds to go on trying while nobody answers
+
+    def __init__(self, url: str, token: str) -> None:
+        self.url, self.token = url.rstrip("/"), token
+
+    def find(self, again: bool = False) -> tuple[str, str]:
+        return self.url, self.token
+
+    def describe(self) -> str:
+        return f"The server at {self.url} does not answer. Is it running, and is the address in config.json right?"
+
+
+class JobEndpoint(Endpoint):
+    """Inside a job: the address it was started with, or where the server went since, as its file says."""
+
+    patience = 90.0
+
+    def __init__(self, url: str, token: str, address_file: str | None) -> None:
+        super().__init__(url, token)
+        self._address_file = address_file
+
+    def find(self, again: bool = False) -> tuple[str, str]:
+        if again and self._address_file:
+            try:
+                with open(self._address_file) as file:
+                    self.url = json.load(file)["url"]
+            except (OSError, ValueError, KeyError):
+                pass  # it is on its way back
+        return self.url, self.token
+
+    def describe(self) -> str:
+        return f"The server at {self.url} has not answered for {self.patience:.0f} s."
+
+
+class Client:
+    """Safe to share between threads and to use after a fork: every thread and process has its own connection."""
+
+    def __init__(self, endpoint: Endpoint, timeout: float = 60.0) -> None:
+        self.endpoint = endpoint
+        self._timeout = timeout
+        self._local = threading.local()
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        query: Mapping[str, Any] | None = None,
+        data: bytes | None = None,
+        timeout: float | None = None,
+        patience: float | None = None,
+    ) -> Any:
+        """One request; the parsed answer. An error of the server is raised as the same class here.
+
+        Every route may be asked again without harm, so a lost connection is simply tried anew.
+        """
+        status, content = self._request(method, path, body, query, data, timeout, patience)
+        parsed = json.loads(content) if content else None
+        if status >= 400:
+            raise from_wire(parsed, status)
+        return parsed
+
+    def download(
+        self, path: str, write: Callable[[bytes], Any], query: Mapping[str, Any] | None = None
+    ) -> None:
+        """Hand the answer's body to `write`, piece by piece."""
+        response = self._open("GET", path, None, query, None, None, None)
+        if response.status >= 400:
+            content = response.read()
+            raise from_wire(_parsed(content), response.status)
+        try:
+            for chunk in iter(lambda: response.read(1 << 20), b""):
+                write(chunk)
+        except BaseException:
+            self.close()  # what is left of the answer must not be read as the next one
+            raise
+
+    def upload(self, path: str, chunks: Callable[[], Iterable[bytes]], size: int) -> Any:
+        """Send what `chunks()` yields as one body of `size` bytes, without holding it in memory."""
+        response = self._open("PUT", path, None, None, (chunks, size), 600.0, None)
+        content = response.read()
+        if response.status >= 400:
+            raise from_wire(_parsed(content), response.status)
+        return _parsed(content)
+
+    def close(self) -> None:
+        connection = getattr(self._local, "connection", None)
+        if connection is not None:
+            connection.close()
+            self._local.connection = None
+
+    def _request(
+        self, method: str, path: str, body: Any, query: Any, data: Any, timeout: Any, patience: Any
+    ) -> tuple[int, bytes]:
+        response = self._open(method, path, body, query, data, timeout, patience)
+        return response.status, response.read()
+
+    def _open(
+        self, method: str, path: str, body: Any, query: Any, data: Any, timeout: Any, patience: Any
+    ) -> http.client.HTTPResponse:
+        import http.client
+
+        if body is not None:
+            data = json.dumps(body, separators=(",", ":")).encode()
+        target = API + path + _query(query)
+        deadline = time.monotonic() + (self.endpoint.patience if patience is None else patience)
+        pause, again = 0.02, False
+        while True:
+            try:
+                return self._once(method, target, data, body is not None, timeout or self._timeout, again)
+            except (OSError, http.client.HTTPException) as failure:
+                fresh_try = getattr(self._local, "reused", False) and not again
+                self.close()
+                again = True
+                if fresh_try:
+                    continue  # a kept connection that the server had closed: nothing was amiss
+                if time.monotonic() + pause > deadline:
+                    raise Unavailable(
+                        f"{self.endpoint.describe()} ({failure or type(failure).__name__})"
+                    ) from failure
+                time.sleep(pause)
+                pause = min(pause * 2, 2.0)
+
+    def _once(
+        self, method: str, target: str, data: Any, is_json: bool, timeout: float, again: bool
+    ) -> http.client.HTTPResponse:
+        url, token = self.endpoint.find(again)
+        connection = self._connection(url)
+        headers = {"Authorization": "Bearer " + token}
+        if is_json:
+            headers["Content-Type"] = "application/json"
+        elif data is not None:
+            headers["Content-Type"] = "application/octet-stream"
+        content = data
+        if isinstance(data, tuple):
+            content, headers["Content-Length"] = data[0](), str(data[1])
+        if connection.sock is not None:
+            connection.sock.settimeout(timeout)
+        connection.timeout = timeout
+        connection.request(method, target, content, headers)
+        return connection.getresponse()
+
+    def _connection(self, url: str) -> http.client.HTTPConnection:
+        import http.client
+
+        local = self._local
+        known = getattr(local, "connection", None)
+        if known is not None and local.url == url and local.pid == os.getpid():
+            local.reused = known.sock is not None
+            return known  # type: ignore[no-any-return]
+        scheme, _, address = url.partition("://")
+        make = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
+        local.connection = _no_delay(make(address))
+        local.url, local.pid, local.reused = url, os.getpid(), False
+        return local.connection  # type: ignore[no-any-return]
+
+
+def _no_delay(connection: http.client.HTTPConnection) -> http.client.HTTPConnection:
+    """Send small requests at once: headers and body are two writes, and Nagle would wait between them."""
+    import socket
+
+    connect = connection.connect
+
+    def connect_without_delay() -> None:
+        connect()
+        if connection.sock is not None:
+            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    connection.connect = connect_without_delay  # type: ignore[method-assign]
+    return connection
+
+
+def _query(query: Mapping[str, Any] | None) -> str:
+    given = {key: value for key, value in (query or {}).items() if value is not None}
+    if not given:
+        return ""
+    from urllib.parse import urlencode
+
+    plain = {k: str(v).lower() if isinstance(v, bool) else v for k, v in given.items()}
+    return "?" + urlencode(plain, doseq=True)
+
+
+def _parsed(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError:
+        return None
+
+
+def quoted(name: str) -> str:
+    """A file name as a part of a path."""
+    from urllib.parse import quote
+
+    return quote(name, safe="/")

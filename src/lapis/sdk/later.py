@@ -1,0 +1,323 @@
+"""Names of SDK v1 that this release of Lapis does not have yet, and what stands in for them.
+
+A script may import every one of them and use it in a type hint, in `isinstance`, in `except` or as a base
+class. Only when it is called, or something of it is, does it say by its full name that it is not there yet.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lapis.errors import AzureMLException, NotThereYet
+
+CLASS, EXCEPTION, FUNCTION = "class", "exception", "function"
+
+
+def stand_in(path: str) -> Any:
+    """Return what stands in for `path`, a row of NOT_THERE_YET: always the same object for the same path."""
+    if path not in _made:
+        _made[path] = _MAKERS[NOT_THERE_YET[path]](*path.rsplit(".", 1))
+    return _made[path]
+
+
+class Missing(type):
+    """The type of the classes that stand in."""
+
+    _stands_for: str
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise NotThereYet(cls._stands_for)
+
+    def __getattr__(cls, name: str) -> Any:
+        # No user asks for these: copy, pickle and notebooks look for protocols, pydoc again for what it has.
+        if name.startswith("_") or name in dir(cls):
+            raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+        raise NotThereYet(f"{cls._stands_for}.{name}")
+
+
+def _missing_class(module: str, name: str, base: type = object) -> Any:
+    path = f"{module}.{name}"
+    return Missing(name, (base,), {"__module__": module, "__doc__": _doc(path), "_stands_for": path})
+
+
+def _missing_exception(module: str, name: str) -> Any:
+    return _missing_class(module, name, AzureMLException)
+
+
+def _missing_function(module: str, name: str) -> Any:
+    path = f"{module}.{name}"
+
+    def missing(*args: Any, **kwargs: Any) -> Any:
+        raise NotThereYet(path)
+
+    missing.__module__, missing.__doc__ = module, _doc(path)
+    missing.__name__ = missing.__qualname__ = name
+    return missing
+
+
+def _doc(path: str) -> str:
+    return f"{path} of SDK v1. Not there yet in this release of Lapis."
+
+
+_MAKERS: dict[str, Any] = {CLASS: _missing_class, EXCEPTION: _missing_exception, FUNCTION: _missing_function}
+_made: dict[str, Any] = {}
+
+# By the shortest path that SDK v1 offers for each.
+NOT_THERE_YET = {
+    "azureml.contrib.services.rawhttp": FUNCTION,
+    "azureml.contrib.services.aml_request.AMLRequest": CLASS,
+    "azureml.contrib.services.aml_response.AMLResponse": CLASS,
+    "azureml.core.ComputeTarget": CLASS,
+    "azureml.core.Dataset": CLASS,
+    "azureml.core.Datastore": CLASS,
+    "azureml.core.Image": CLASS,
+    "azureml.core.Keyvault": CLASS,
+    "azureml.core.LinkedService": CLASS,
+    "azureml.core.Model": CLASS,
+    "azureml.core.PrivateEndPoint": CLASS,
+    "azureml.core.PrivateEndPointConfig": CLASS,
+    "azureml.core.SynapseWorkspaceLinkedServiceConfiguration": CLASS,
+    "azureml.core.Webservice": CLASS,
+    "azureml.core.attach_legacy_compute_target": FUNCTION,
+    "azureml.core.is_compute_target_prepared": FUNCTION,
+    "azureml.core.prepare_compute_target": FUNCTION,
+    "azureml.core.remove_legacy_compute_target": FUNCTION,
+    "azureml.core.compute.AdlaCompute": CLASS,
+    "azureml.core.compute.AksCompute": CLASS,
+    "azureml.core.compute.AmlCompute": CLASS,
+    "azureml.core.compute.BatchCompute": CLASS,
+    "azureml.core.compute.ComputeInstance": CLASS,
+    "azureml.core.compute.DataFactoryCompute": CLASS,
+    "azureml.core.compute.DatabricksCompute": CLASS,
+    "azureml.core.compute.DsvmCompute": CLASS,
+    "azureml.core.compute.HDInsightCompute": CLASS,
+    "azureml.core.compute.KubernetesCompute": CLASS,
+    "azureml.core.compute.KustoCompute": CLASS,
+    "azureml.core.compute.RemoteCompute": CLASS,
+    "azureml.core.compute.SynapseCompute": CLASS,
+    "azureml.core.compute.adla.DataLakeAnalyticsAttachConfiguration": CLASS,
+    "azureml.core.compute.aks.AksAttachConfiguration": CLASS,
+    "azureml.core.compute.aks.AksProvisioningConfiguration": CLASS,
+    "azureml.core.compute.aks.AksUpdateConfiguration": CLASS,
+    "azureml.core.compute.aks.SslConfiguration": CLASS,
+    "azureml.core.compute.aks.SystemService": CLASS,
+    "azureml.core.compute.amlcompute.AmlComputeNodeStateCounts": CLASS,
+    "azureml.core.compute.amlcompute.AmlComputeProvisioningConfiguration": CLASS,
+    "azureml.core.compute.amlcompute.AmlComputeStatus": CLASS,
+    "azureml.core.compute.amlcompute.ScaleSettings": CLASS,
+    "azureml.core.compute.batch.BatchAttachConfiguration": CLASS,
+    "azureml.core.compute.compute.ComputeTargetAttachConfiguration": CLASS,
+    "azureml.core.compute.compute.ComputeTargetProvisioningConfiguration": CLASS,
+    "azureml.core.compute.compute.ComputeTargetUpdateConfiguration": CLASS,
+    "azureml.core.compute.computeinstance.ComputeInstanceProvisioningConfiguration": CLASS,
+    "azureml.core.compute.computeinstance.ComputeInstanceStatus": CLASS,
+    "azureml.core.compute.databricks.DatabricksAttachConfiguration": CLASS,
+    "azureml.core.compute.datafactory.DataFactoryAttachConfiguration": CLASS,
+    "azureml.core.compute.datafactory.DataFactoryProvisioningConfiguration": CLASS,
+    "azureml.core.compute.dsvm.DsvmProvisioningConfiguration": CLASS,
+    "azureml.core.compute.hdinsight.HDInsightAttachConfiguration": CLASS,
+    "azureml.core.compute.kubernetescompute.KubernetesComputeAttachConfiguration": CLASS,
+    "azureml.core.compute.kubernetescompute.KubernetesComputeStatus": CLASS,
+    "azureml.core.compute.kusto.KustoAttachConfiguration": CLASS,
+    "azureml.core.compute.remote.RemoteComputeAttachConfiguration": CLASS,
+    "azureml.core.compute.synapse.SynapseAttachConfiguration": CLASS,
+    "azureml.core.compute_target.AbstractComputeTarget": CLASS,
+    "azureml.core.compute_target.LocalTarget": CLASS,
+    "azureml.core.image.ContainerImage": CLASS,
+    "azureml.core.image.UnknownImage": CLASS,
+    "azureml.core.image.container.ContainerImageConfig": CLASS,
+    "azureml.core.image.image.Asset": CLASS,
+    "azureml.core.image.image.ImageConfig": CLASS,
+    "azureml.core.image.image.TargetRuntime": CLASS,
+    "azureml.core.linked_service.LinkedServiceConfiguration": CLASS,
+    "azureml.core.model.InferenceConfig": CLASS,
+    "azureml.core.model.ModelPackage": CLASS,
+    "azureml.core.profile.ModelProfile": CLASS,
+    "azureml.core.resource_configuration.ResourceConfiguration": CLASS,
+    "azureml.core.run.LinkOutput": CLASS,
+    "azureml.core.webservice.AciWebservice": CLASS,
+    "azureml.core.webservice.AksEndpoint": CLASS,
+    "azureml.core.webservice.AksWebservice": CLASS,
+    "azureml.core.webservice.LocalWebservice": CLASS,
+    "azureml.core.webservice.UnknownWebservice": CLASS,
+    "azureml.core.webservice.aci.AciServiceDeploymentConfiguration": CLASS,
+    "azureml.core.webservice.aci.ContainerResourceRequirements": CLASS,
+    "azureml.core.webservice.aci.EncryptionProperties": CLASS,
+    "azureml.core.webservice.aci.VnetConfiguration": CLASS,
+    "azureml.core.webservice.aks.AksEndpointDeploymentConfiguration": CLASS,
+    "azureml.core.webservice.aks.AksServiceAccessToken": CLASS,
+    "azureml.core.webservice.aks.AksServiceDeploymentConfiguration": CLASS,
+    "azureml.core.webservice.aks.AutoScaler": CLASS,
+    "azureml.core.webservice.aks.DataCollection": CLASS,
+    "azureml.core.webservice.aks.LivenessProbeRequirements": CLASS,
+    "azureml.core.webservice.local.LocalWebserviceDeploymentConfiguration": CLASS,
+    "azureml.core.webservice.webservice.WebServiceAccessToken": CLASS,
+    "azureml.core.webservice.webservice.WebserviceDeploymentConfiguration": CLASS,
+    "azureml.data.DataType": CLASS,
+    "azureml.data.DatacacheStore": CLASS,
+    "azureml.data.FileDataset": CLASS,
+    "azureml.data.HDFSOutputDatasetConfig": CLASS,
+    "azureml.data.LinkFileOutputDatasetConfig": CLASS,
+    "azureml.data.LinkTabularOutputDatasetConfig": CLASS,
+    "azureml.data.OutputFileDatasetConfig": CLASS,
+    "azureml.data.TabularDataset": CLASS,
+    "azureml.data.abstract_dataset.AbstractDataset": CLASS,
+    "azureml.data.abstract_datastore.AbstractDatastore": CLASS,
+    "azureml.data.azure_data_lake_datastore.AbstractADLSDatastore": CLASS,
+    "azureml.data.azure_data_lake_datastore.AzureDataLakeDatastore": CLASS,
+    "azureml.data.azure_data_lake_datastore.AzureDataLakeGen2Datastore": CLASS,
+    "azureml.data.azure_my_sql_datastore.AzureMySqlDatastore": CLASS,
+    "azureml.data.azure_postgre_sql_datastore.AzurePostgreSqlDatastore": CLASS,
+    "azureml.data.azure_sql_database_datastore.AzureSqlDatabaseDatastore": CLASS,
+    "azureml.data.azure_storage_datastore.AbstractAzureStorageDatastore": CLASS,
+    "azureml.data.azure_storage_datastore.AzureBlobDatastore": CLASS,
+    "azureml.data.azure_storage_datastore.AzureFileDatastore": CLASS,
+    "azureml.data.context_managers.DatasetContextManager": CLASS,
+    "azureml.data.context_managers.DatastoreContextManager": CLASS,
+    "azureml.data.data_reference.DataReference": CLASS,
+    "azureml.data.datacache.DatacacheHydrationTracker": CLASS,
+    "azureml.data.datacache_consumption_config.DatacacheConsumptionConfig": CLASS,
+    "azureml.data.datacache_singularity_settings.DatacacheSingularitySettings": CLASS,
+    "azureml.data.datacache_singularity_settings.SingularityPriority": CLASS,
+    "azureml.data.datacache_singularity_settings.SingularitySlaTier": CLASS,
+    "azureml.data.datapath.DataPath": CLASS,
+    "azureml.data.datapath.DataPathComputeBinding": CLASS,
+    "azureml.data.dataset_action_run.DatasetActionRun": CLASS,
+    "azureml.data.dataset_consumption_config.DatasetConsumptionConfig": CLASS,
+    "azureml.data.dataset_definition.DatasetDefinition": CLASS,
+    "azureml.data.dataset_error_handling.DatasetExecutionError": EXCEPTION,
+    "azureml.data.dataset_error_handling.DatasetValidationError": EXCEPTION,
+    "azureml.data.dataset_factory.FileDatasetFactory": CLASS,
+    "azureml.data.dataset_factory.TabularDatasetFactory": CLASS,
+    "azureml.data.dataset_profile.DatasetProfile": CLASS,
+    "azureml.data.dataset_profile_run.DatasetProfileRun": CLASS,
+    "azureml.data.dataset_profile_run_config.DatasetProfileRunConfig": CLASS,
+    "azureml.data.dataset_snapshot.DatasetSnapshot": CLASS,
+    "azureml.data.dataset_type_definitions.FileEncoding": CLASS,
+    "azureml.data.dataset_type_definitions.FileType": CLASS,
+    "azureml.data.dataset_type_definitions.HistogramCompareMethod": CLASS,
+    "azureml.data.dataset_type_definitions.PromoteHeadersBehavior": CLASS,
+    "azureml.data.dataset_type_definitions.SkipLinesBehavior": CLASS,
+    "azureml.data.dbfs_datastore.DBFSDatastore": CLASS,
+    "azureml.data.hdfs_datastore.HDFSDatastore": CLASS,
+    "azureml.data.output_dataset_config.MountOptions": CLASS,
+    "azureml.data.output_dataset_config.OutputDatasetConfig": CLASS,
+    "azureml.data.output_dataset_config.OutputTabularDatasetConfig": CLASS,
+    "azureml.data.output_dataset_config.RegistrationConfiguration": CLASS,
+    "azureml.data.output_dataset_config.TransformationMixin": CLASS,
+    "azureml.data.output_dataset_config.UploadOptions": CLASS,
+    "azureml.data.sql_data_reference.SqlDataReference": CLASS,
+    "azureml.data.stored_procedure_parameter.StoredProcedureParameter": CLASS,
+    "azureml.data.stored_procedure_parameter.StoredProcedureParameterType": CLASS,
+    "azureml.mlflow.azureml_artifacts_builder": FUNCTION,
+    "azureml.mlflow.azureml_store_builder": FUNCTION,
+    "azureml.mlflow.get_portal_url": FUNCTION,
+    "azureml.mlflow.register_model": FUNCTION,
+    "azureml.pipeline.core.InputPortBinding": CLASS,
+    "azureml.pipeline.core.Module": CLASS,
+    "azureml.pipeline.core.ModuleVersion": CLASS,
+    "azureml.pipeline.core.ModuleVersionDescriptor": CLASS,
+    "azureml.pipeline.core.OutputPortBinding": CLASS,
+    "azureml.pipeline.core.Pipeline": CLASS,
+    "azureml.pipeline.core.PipelineData": CLASS,
+    "azureml.pipeline.core.PipelineDataset": CLASS,
+    "azureml.pipeline.core.PipelineDraft": CLASS,
+    "azureml.pipeline.core.PipelineEndpoint": CLASS,
+    "azureml.pipeline.core.PipelineParameter": CLASS,
+    "azureml.pipeline.core.PipelineRun": CLASS,
+    "azureml.pipeline.core.PipelineStep": CLASS,
+    "azureml.pipeline.core.PortDataReference": CLASS,
+    "azureml.pipeline.core.PublishedPipeline": CLASS,
+    "azureml.pipeline.core.Schedule": CLASS,
+    "azureml.pipeline.core.ScheduleRecurrence": CLASS,
+    "azureml.pipeline.core.StepRun": CLASS,
+    "azureml.pipeline.core.StepRunOutput": CLASS,
+    "azureml.pipeline.core.StepSequence": CLASS,
+    "azureml.pipeline.core.TimeZone": CLASS,
+    "azureml.pipeline.core.TrainingOutput": CLASS,
+    "azureml.pipeline.core.graph.DataSource": CLASS,
+    "azureml.pipeline.core.graph.DataSourceDef": CLASS,
+    "azureml.pipeline.core.graph.DataSourceNode": CLASS,
+    "azureml.pipeline.core.graph.DataType": CLASS,
+    "azureml.pipeline.core.graph.Edge": CLASS,
+    "azureml.pipeline.core.graph.Graph": CLASS,
+    "azureml.pipeline.core.graph.InputPort": CLASS,
+    "azureml.pipeline.core.graph.InputPortDef": CLASS,
+    "azureml.pipeline.core.graph.Module": CLASS,
+    "azureml.pipeline.core.graph.ModuleDef": CLASS,
+    "azureml.pipeline.core.graph.ModuleNode": CLASS,
+    "azureml.pipeline.core.graph.Node": CLASS,
+    "azureml.pipeline.core.graph.OutputPort": CLASS,
+    "azureml.pipeline.core.graph.OutputPortDef": CLASS,
+    "azureml.pipeline.core.graph.Param": CLASS,
+    "azureml.pipeline.core.graph.ParamDef": CLASS,
+    "azureml.pipeline.core.module_step_base.ModuleStepBase": CLASS,
+    "azureml.pipeline.core.pipeline_endpoint.PipelineIdVersion": CLASS,
+    "azureml.pipeline.core.pipeline_endpoint.PipelineVersion": CLASS,
+    "azureml.pipeline.core.pipeline_output_dataset.DatasetRegistration": CLASS,
+    "azureml.pipeline.core.pipeline_output_dataset.PipelineOutputAbstractDataset": CLASS,
+    "azureml.pipeline.core.pipeline_output_dataset.PipelineOutputFileDataset": CLASS,
+    "azureml.pipeline.core.pipeline_output_dataset.PipelineOutputTabularDataset": CLASS,
+    "azureml.pipeline.steps.AdlaStep": CLASS,
+    "azureml.pipeline.steps.AutoMLStep": CLASS,
+    "azureml.pipeline.steps.AutoMLStepRun": CLASS,
+    "azureml.pipeline.steps.AzureBatchStep": CLASS,
+    "azureml.pipeline.steps.CommandStep": CLASS,
+    "azureml.pipeline.steps.DataTransferStep": CLASS,
+    "azureml.pipeline.steps.DatabricksStep": CLASS,
+    "azureml.pipeline.steps.EstimatorStep": CLASS,
+    "azureml.pipeline.steps.HyperDriveStep": CLASS,
+    "azureml.pipeline.steps.HyperDriveStepRun": CLASS,
+    "azureml.pipeline.steps.KustoStep": CLASS,
+    "azureml.pipeline.steps.ModuleStep": CLASS,
+    "azureml.pipeline.steps.MpiStep": CLASS,
+    "azureml.pipeline.steps.ParallelRunConfig": CLASS,
+    "azureml.pipeline.steps.ParallelRunStep": CLASS,
+    "azureml.pipeline.steps.PythonScriptStep": CLASS,
+    "azureml.pipeline.steps.RScriptStep": CLASS,
+    "azureml.pipeline.steps.SynapseSparkStep": CLASS,
+    "azureml.tensorboard.Tensorboard": CLASS,
+    "azureml.tensorboard.export.export_to_tensorboard": FUNCTION,
+    "azureml.train.dnn.Chainer": CLASS,
+    "azureml.train.dnn.Gloo": CLASS,
+    "azureml.train.dnn.Mpi": CLASS,
+    "azureml.train.dnn.Nccl": CLASS,
+    "azureml.train.dnn.ParameterServer": CLASS,
+    "azureml.train.dnn.PyTorch": CLASS,
+    "azureml.train.dnn.TensorFlow": CLASS,
+    "azureml.train.estimator.Estimator": CLASS,
+    "azureml.train.estimator.MMLBaseEstimator": CLASS,
+    "azureml.train.estimator.MMLBaseEstimatorRunConfig": CLASS,
+    "azureml.train.hyperdrive.BanditPolicy": CLASS,
+    "azureml.train.hyperdrive.BayesianParameterSampling": CLASS,
+    "azureml.train.hyperdrive.EarlyTerminationPolicy": CLASS,
+    "azureml.train.hyperdrive.GridParameterSampling": CLASS,
+    "azureml.train.hyperdrive.HyperDriveConfig": CLASS,
+    "azureml.train.hyperdrive.HyperDriveRun": CLASS,
+    "azureml.train.hyperdrive.HyperDriveRunConfig": CLASS,
+    "azureml.train.hyperdrive.HyperParameterSampling": CLASS,
+    "azureml.train.hyperdrive.MedianStoppingPolicy": CLASS,
+    "azureml.train.hyperdrive.NoTerminationPolicy": CLASS,
+    "azureml.train.hyperdrive.PrimaryMetricGoal": CLASS,
+    "azureml.train.hyperdrive.RandomParameterSampling": CLASS,
+    "azureml.train.hyperdrive.TruncationSelectionPolicy": CLASS,
+    "azureml.train.hyperdrive.choice": FUNCTION,
+    "azureml.train.hyperdrive.lognormal": FUNCTION,
+    "azureml.train.hyperdrive.loguniform": FUNCTION,
+    "azureml.train.hyperdrive.normal": FUNCTION,
+    "azureml.train.hyperdrive.qlognormal": FUNCTION,
+    "azureml.train.hyperdrive.qloguniform": FUNCTION,
+    "azureml.train.hyperdrive.qnormal": FUNCTION,
+    "azureml.train.hyperdrive.quniform": FUNCTION,
+    "azureml.train.hyperdrive.randint": FUNCTION,
+    "azureml.train.hyperdrive.uniform": FUNCTION,
+    "azureml.train.hyperdrive.exceptions.HyperDriveConfigException": EXCEPTION,
+    "azureml.train.hyperdrive.exceptions.HyperDriveException": EXCEPTION,
+    "azureml.train.hyperdrive.exceptions.HyperDriveNotImplementedException": EXCEPTION,
+    "azureml.train.hyperdrive.exceptions.HyperDriveRehydrateException": EXCEPTION,
+    "azureml.train.hyperdrive.exceptions.HyperDriveScenarioNotSupportedException": EXCEPTION,
+    "azureml.train.hyperdrive.exceptions.HyperDriveServiceException": EXCEPTION,
+    "azureml.train.sklearn.SKLearn": CLASS,
+    "azureml.widgets.ParallelRunStepDetails": CLASS,
+    "azureml.widgets.RunDetails": CLASS,
+}

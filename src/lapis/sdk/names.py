@@ -1,0 +1,34 @@
+"""Names of a package that are looked up when first used, so that importing the package is quick."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any, Callable, Mapping
+
+
+def on_demand(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` for `package`: a name comes from its home, or is a submodule."""
+
+    def find(name: str) -> Any:
+        value = getattr(import_module(homes[name]), name) if name in homes else _submodule(package, name)
+        setattr(sys.modules[package], name, value)  # the next look-up does not come here
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *homes})
+
+    return find, names
+
+
+def _submodule(package: str, name: str) -> Any:
+    full_name = f"{package}.{name}"
+    missing = AttributeError(f"module {package!r} has no attribute {name!r}")
+    if name.startswith("__"):
+        raise missing
+    try:
+        return import_module(full_name)
+    except ModuleNotFoundError as error:
+        if error.name != full_name:
+            raise  # the submodule is there; something that it imports is not
+        raise missing from None

@@ -1,0 +1,248 @@
+"""The files of a run: uploaded, listed, downloaded, and the snapshot of its code."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Callable, Iterable
+
+from lapis.domain.tree import check_path, resolve_under
+from lapis.errors import AzureMLException, UserErrorException
+from lapis.sdk.client import quoted
+from lapis.sdk.shipping import read_chunks
+
+if TYPE_CHECKING:
+    from lapis.sdk.client import Client
+
+
+class RunFiles:
+    _run_id: str
+
+    @property
+    def _client(self) -> Client:
+        raise NotImplementedError
+
+    @property
+    def _base(self) -> str:
+        raise NotImplementedError
+
+    def _call(self, method: str, suffix: str = "", body: Any = None, **more: Any) -> Any:
+        raise NotImplementedError
+
+    def upload_file(self, name: str, path_or_stream: Any, datastore_name: str | None = None) -> Any:
+        """Store a file, or what a stream holds, under `name` in the run."""
+        _no_datastore(datastore_name)
+        name = _artifact_name(name)
+        if hasattr(path_or_stream, "read"):
+            return self._upload_stream(name, path_or_stream)
+        path = os.fspath(path_or_stream) if hasattr(path_or_stream, "__fspath__") else path_or_stream
+        if not isinstance(path, str):
+            raise UserErrorException(
+                f"upload_file('{name}') takes a path or a stream, not {type(path_or_stream).__name__}."
+            )
+        if not os.path.isfile(path):
+            raise UserErrorException(f"upload_file('{name}'): there is no file {path}.")
+        self._refuse_existing([name])
+        return self._send_file(name, path)
+
+    def upload_files(
+        self,
+        names: Iterable[str],
+        paths: Iterable[str],
+        return_artifacts: bool = False,
+        timeout_seconds: float | None = None,
+        datastore_name: str | None = None,
+    ) -> Any:
+        """Store files under names, given in the same order. Nothing is sent if one of them is not there."""
+        _no_datastore(datastore_name)
+        if isinstance(names, str) or isinstance(paths, str):
+            raise UserErrorException("upload_files() takes a list of names and a list of paths.")
+        pairs = list(zip([_artifact_name(name) for name in names], [os.fspath(path) for path in paths]))
+        names, paths = list(names), list(paths)
+        if len(names) != len(paths):
+            raise UserErrorException(f"upload_files() was given {len(names)} names and {len(paths)} paths.")
+        absent = [path for _, path in pairs if not os.path.isfile(path)]
+        if absent:
+            raise UserErrorException(
+                f"upload_files(): there is no file {', '.join(absent)}. Nothing was sent."
+            )
+        self._refuse_existing([name for name, _ in pairs])
+        sent = {name: self._send_file(name, path) for name, path in pairs}
+        return sent if return_artifacts else None
+
+    def upload_folder(self, name: str, path: str, datastore_name: str | None = None) -> Any:
+        """Store every file below `path` under `name`/..."""
+        _no_datastore(datastore_name)
+        name = _artifact_name(name.rstrip("/") if isinstance(name, str) else name)
+        folder = os.fspath(path)
+        if not os.path.isdir(folder):
+            raise UserErrorException(f"upload_folder('{name}'): there is no folder {folder}.")
+        pairs = []
+        for where, _, leaves in os.walk(folder):
+            for leaf in sorted(leaves):
+                file = os.path.join(where, leaf)
+                inside = os.path.relpath(file, folder).replace(os.sep, "/")
+                pairs.append((_artifact_name(f"{name}/{inside}"), file))
+        self._refuse_existing([stored for stored, _ in pairs])
+        return {stored: self._send_file(stored, file) for stored, file in pairs}
+
+    def get_file_names(self) -> list[str]:
+        """The names of all files of the run."""
+        return [file["name"] for file in self._files()]
+
+    def download_file(self, name: str, output_file_path: Any = None, _validate_checksum: bool = True) -> None:
+        """Write one file of the run to `output_file_path` (a file or a folder), or beside us under its own name."""
+        check_path(name)
+        base = os.path.basename(name)
+        target = os.fspath(output_file_path) if output_file_path is not None else base
+        if os.path.isdir(target) or target.endswith(("/", os.sep)):
+            target = os.path.join(target, base)
+        known = {file["name"]: file for file in self._files()}
+        if name not in known:
+            raise UserErrorException(
+                f"Run {self._run_id} has no file named '{name}'. It has: {_shortened(sorted(known))}."
+            )
+        self._fetch(known[name], target)
+
+    def download_files(
+        self,
+        prefix: str | None = None,
+        output_directory: Any = None,
+        output_paths: Any = None,
+        batch_size: int = 100,
+        append_prefix: bool = True,
+        timeout_seconds: float | None = None,
+    ) -> None:
+        """Write the files whose names begin with `prefix` below `output_directory` (or to `output_paths`)."""
+        chosen = [file for file in self._files() if file["name"].startswith(prefix or "")]
+        if output_paths is not None:
+            paths = (
+                [output_paths]
+                if isinstance(output_paths, str)
+                else [os.fspath(path) for path in output_paths]
+            )
+            if len(paths) != len(chosen):
+                raise UserErrorException(
+                    f"{len(chosen)} files of run {self._run_id} begin with '{prefix or ''}', but output_paths names "
+                    f"{len(paths)}."
+                )
+            targets = [os.path.join(output_directory or ".", path) for path in paths]
+        else:
+            root = os.path.abspath(os.fspath(output_directory) if output_directory is not None else ".")
+            inside = [_local_name(file["name"], prefix, append_prefix) for file in chosen]
+            targets = [resolve_under(root, name) for name in inside]
+        for file, target in zip(chosen, targets):
+            self._fetch(file, target)
+
+    def get_snapshot_id(self) -> str:
+        raise NotImplementedError
+
+    def restore_snapshot(self, snapshot_id: str | None = None, path: Any = None) -> str:
+        """Write the code of the run as a zip file to `path` (a folder or a .zip file); the zip's path."""
+        import zipfile
+
+        chosen = snapshot_id or self.get_snapshot_id()
+        rows = self._client.call("GET", self._base.rsplit("/runs/", 1)[0] + f"/snapshots/{chosen}")["files"]
+        target = os.fspath(path) if path is not None else os.getcwd()
+        if not target.endswith(".zip"):
+            os.makedirs(target, exist_ok=True)
+            target = os.path.join(target, f"{chosen}.zip")
+        with zipfile.ZipFile(target + ".part", "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, digest, _, executable in rows:
+                pieces: list[bytes] = []
+                self._client.download(f"/blobs/{digest}", pieces.append)
+                entry = zipfile.ZipInfo(check_path(name), date_time=(1980, 1, 1, 0, 0, 0))
+                entry.external_attr = (0o755 if executable else 0o644) << 16
+                archive.writestr(entry, b"".join(pieces))
+        os.replace(target + ".part", target)
+        return target
+
+    def _files(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._call("GET", "/files")["files"]
+        return found
+
+    def _send_file(self, name: str, path: str) -> Any:
+        size = os.path.getsize(path)
+        return self._client.upload(
+            f"{self._base}/files/{quoted(name)}", lambda: read_chunks(path, size), size
+        )
+
+    def _upload_stream(self, name: str, stream: Any) -> Any:
+        import tempfile
+
+        self._refuse_existing([name])
+        with tempfile.NamedTemporaryFile() as file:  # its size must be known before the first byte is sent
+            while True:
+                chunk = stream.read(1 << 20)
+                if not chunk:
+                    break
+                file.write(chunk.encode() if isinstance(chunk, str) else chunk)
+            file.flush()
+            return self._send_file(name, file.name)
+
+    def _send_now(self, name: str, write: Callable[[str], None]) -> None:
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, name)
+            write(path)
+            self._send_file(name, path)
+
+    def _refuse_existing(self, names: list[str]) -> None:
+        there = sorted(set(names) & {file["name"] for file in self._files()})
+        if there:
+            raise UserErrorException(
+                f"Run {self._run_id} has a file named '{there[0]}' already, and a stored file is not overwritten. "
+                "Choose another name."
+            )
+
+    def _read_file(self, name: str, write: Callable[[bytes], Any]) -> None:
+        self._client.download(f"{self._base}/files/{quoted(name)}", write)
+
+    def _fetch(self, file: dict[str, Any], target: str) -> None:
+        """Whole and checked, or not at all."""
+        import hashlib
+
+        folder = os.path.dirname(os.path.abspath(target))
+        os.makedirs(folder, exist_ok=True)
+        digest = hashlib.sha256()
+        part = f"{target}.{os.getpid()}.part"
+        try:
+            with open(part, "wb") as output:
+                self._read_file(file["name"], lambda chunk: (output.write(chunk), digest.update(chunk)))
+            if file["hash"] and digest.hexdigest() != file["hash"]:
+                raise AzureMLException(f"'{file['name']}' of run {self._run_id} arrived damaged. Try again.")
+            os.replace(part, target)
+        except BaseException:
+            if os.path.exists(part):
+                os.remove(part)
+            raise
+
+
+def _artifact_name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise UserErrorException(f"A file's name in a run must be text, not {type(name).__name__}.")
+    return check_path(name[2:] if name.startswith("./") else name)
+
+
+def _local_name(name: str, prefix: str | None, append_prefix: bool) -> str:
+    if append_prefix or not prefix:
+        return name
+    left = name[len(prefix) :].lstrip("/")
+    return left or name.rsplit("/", 1)[-1]
+
+
+def _no_datastore(datastore_name: Any) -> None:
+    if datastore_name is not None:
+        from lapis.errors import NotThereYet
+
+        raise NotThereYet(
+            "Run.upload_file(datastore_name=...)", "Leave datastore_name out to store it in the run."
+        )
+
+
+def _shortened(names: list[str]) -> str:
+    return (
+        ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+        if names
+        else "none"
+    )

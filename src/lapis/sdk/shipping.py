@@ -1,0 +1,142 @@
+"""Brings what a run writes on disk to the server: logs and journals by position, files by content.
+
+Positions make it safe to send anything again: the server takes what is new and says how far it is. So nothing is lost
+or doubled when this process, the server or the network dies; the files on disk are the spool.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Iterator, Mapping
+
+from lapis.domain import frames
+from lapis.sdk.client import Client
+
+_AT_ONCE = 4 << 20  # bytes of one stream in one report
+_SMALL = 256 << 10  # files up to this size travel inside a report
+
+
+class Stream:
+    """A file that grows, and how much of it the server has. `None`: not known yet, ask."""
+
+    def __init__(self, path: str, label: Mapping[str, Any], position: int | None = 0) -> None:
+        self.path = path
+        self.label = dict(label)
+        self.position = position
+
+    @property
+    def key(self) -> str:
+        return "{}:{}".format(self.label["kind"], self.label.get("name") or self.label.get("stream"))
+
+    def fresh(self, final: bool) -> bytes:
+        """What the server lacks; of a journal only whole lines, unless no more will come."""
+        if self.position is None:
+            return b""
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                file.seek(self.position)
+                data = file.read(_AT_ONCE) or b""
+                while self.label["kind"] == "journal" and data and b"\n" not in data:
+                    more = file.read(_AT_ONCE)  # one line longer than the limit still travels whole
+                    if not more:
+                        break
+                    data += more
+        except FileNotFoundError:
+            return b""
+        if self.label["kind"] == "journal" and not (final and len(data) < _AT_ONCE):
+            data = data[: data.rfind(b"\n") + 1]
+        return data
+
+    def behind(self) -> bool:
+        try:
+            return self.position is None or os.path.getsize(self.path) > self.position
+        except FileNotFoundError:
+            return False
+
+
+class Shipper:
+    """Everything of one run that travels by report. One thread uses it at a time."""
+
+    def __init__(self, client: Client, workspace_id: str, run_id: str, resumed: bool = False) -> None:
+        self.client = client
+        self._base = f"/workspaces/{workspace_id}/runs/{run_id}"
+        self._streams: dict[str, Stream] = {}
+        self._resumed = resumed  # somebody was here before: ask how far the server is
+
+    def follow_log(self, name: str, path: str) -> None:
+        self._follow(Stream(path, {"kind": "log", "name": name}))
+
+    def follow_journal(self, stream: str, path: str) -> None:
+        self._follow(Stream(path, {"kind": "journal", "stream": stream}))
+
+    def _follow(self, stream: Stream) -> None:
+        if stream.key not in self._streams:
+            stream.position = None if self._resumed else 0
+            self._streams[stream.key] = stream
+
+    def behind(self) -> bool:
+        return any(stream.behind() for stream in self._streams.values())
+
+    def report(
+        self,
+        header: Mapping[str, Any] | None = None,
+        files: Mapping[str, bytes] | None = None,
+        final: bool = False,
+        patience: float | None = None,
+    ) -> dict[str, Any]:
+        """One report with what is new of every stream. With `final`, all of it, and only then `header`."""
+        while final and self._send({}, {}, final, patience, skip_empty=True):
+            pass
+        return self._send(dict(header or {}), dict(files or {}), final, patience) or {}
+
+    def _send(
+        self,
+        header: dict[str, Any],
+        files: dict[str, bytes],
+        final: bool,
+        patience: float | None,
+        skip_empty: bool = False,
+    ) -> dict[str, Any] | None:
+        labels, parts = [], []
+        for stream in self._streams.values():
+            data = stream.fresh(final)
+            if data or stream.position is None:
+                labels.append(dict(stream.label, offset=stream.position or 0))
+                parts.append(data)
+        if skip_empty and (not parts or (sum(map(len, parts)) < _AT_ONCE and self._known())):
+            return None  # what is left fits into the last report
+        for name, content in files.items():
+            labels.append({"kind": "file", "name": name})
+            parts.append(content)
+        body = frames.encode(dict(header, parts=labels), parts)
+        reply = self.client.call("POST", self._base + "/report", data=body, patience=patience)
+        for key, position in reply["positions"].items():
+            if key in self._streams:
+                self._streams[key].position = position
+        return reply  # type: ignore[no-any-return]
+
+    def _known(self) -> bool:
+        return all(stream.position is not None for stream in self._streams.values())
+
+    def put_file(self, name: str, path: str) -> None:
+        """A file of any size, streamed. The server has all of it or none."""
+        from lapis.sdk.client import quoted
+
+        size = os.path.getsize(path)
+        self.client.upload(f"{self._base}/files/{quoted(name)}", lambda: read_chunks(path, size), size)
+
+
+def is_small(path: str) -> bool:
+    return os.path.getsize(path) <= _SMALL
+
+
+def read_chunks(path: str, size: int) -> Iterator[bytes]:
+    """Exactly `size` bytes of the file: one that grows is cut there, one that shrank is an error."""
+    left = size
+    with open(path, "rb") as file:
+        while left > 0:
+            chunk = file.read(min(1 << 20, left))
+            if not chunk:
+                raise OSError(f"{path} became shorter while it was read")
+            left -= len(chunk)
+            yield chunk

@@ -1,0 +1,311 @@
+"""From a configuration to a run on the server: checked whole before anything is sent."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from lapis.domain import frames
+from lapis.domain import settings as settings_module
+from lapis.domain.run import SCRIPT_RUN, check_labels, check_run_id
+from lapis.domain.tree import Tree, check_path
+from lapis.errors import (
+    ComputeTargetException,
+    ExperimentExecutionException,
+    NotThereYet,
+    SnapshotException,
+    UserErrorException,
+)
+from lapis.sdk import snapshot
+from lapis.sdk.script_run_config import ScriptRunConfig, get_run_config_from_script_run
+from lapis.sdk.shipping import read_chunks
+
+if TYPE_CHECKING:
+    from lapis.sdk.experiment import Experiment
+    from lapis.sdk.run_family import RunFamily
+    from lapis.sdk.runconfig import RunConfiguration
+    from lapis.sdk.workspace import Workspace
+
+_PACK_BYTES = 8 << 20
+_KNOWN = {"run_id", "display_name", "description", "properties"}
+_PLAIN = (str, int, float, bool)
+
+
+def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | None, more: dict[str, Any]) -> Any:
+    from lapis.sdk.run import rehydrate
+
+    if not isinstance(config, ScriptRunConfig):
+        raise _cannot_submit(config)
+    unknown = sorted(set(more) - _KNOWN)
+    if unknown:
+        raise UserErrorException(
+            f"submit() of a script does not know {', '.join(unknown)}. Known: tags, {', '.join(sorted(_KNOWN))}."
+        )
+    checked_tags = check_labels("tags", tags or {})
+    run_config = get_run_config_from_script_run(config)
+    folder = _checked_folder(config.source_directory)
+    job, warnings = _checked_job(run_config, folder)
+    target = _checked_target(run_config.target)
+    run_id = check_run_id(more.get("run_id") or _new_id(experiment.name))
+    snapshot_id = send_snapshot(experiment.workspace, folder)
+    body = {
+        "experiment": experiment.name,
+        "run_id": run_id,
+        "nonce": uuid4().hex,
+        "type": SCRIPT_RUN,
+        "parent_id": parent._run_id if parent is not None else None,
+        "display_name": more.get("display_name"),
+        "description": more.get("description"),
+        "tags": checked_tags,
+        "properties": {
+            "_azureml.ComputeTargetType": target,
+            "ContentSnapshotId": snapshot_id,
+            **_git_facts(folder),
+            **check_labels("properties", more.get("properties") or {}),
+        },
+        "definition": _definition(run_config, target),
+        "snapshot_id": snapshot_id,
+        "target": target,
+        "job": job,
+        "warnings": warnings,
+        "created_by": _user_name(),
+    }
+    workspace = experiment.workspace
+    view = workspace._client.call("POST", workspace._base + "/runs", {"runs": [body]})["runs"][0]
+    return rehydrate(experiment, view)
+
+
+def send_snapshot(workspace: Workspace, path: str) -> str:
+    """Store a folder's content; only what the server lacks is sent. The snapshot's id."""
+    folder = os.path.abspath(path)
+    if os.path.isfile(folder):
+        plan = snapshot.scan(os.path.dirname(folder))
+        only = [file for file in plan.files if file.path == os.path.basename(folder)]
+        plan = snapshot.Plan(plan.folder, only, [])
+    elif os.path.isdir(folder):
+        plan = snapshot.scan(folder)
+    else:
+        raise SnapshotException(f"There is no file or folder {folder} to take a snapshot of.")
+    said = snapshot.warning_for(plan)
+    if said:
+        print(f"Lapis: {said}", file=sys.stderr)
+    cache = os.path.join(settings_module.load().home, "cache", "hashes")
+    tree = snapshot.hash_plan(plan, _cache_file(folder, cache))
+    return send_tree(workspace, tree, {entry.hash: file.source for entry, file in zip(tree, plan.files)})
+
+
+def send_tree(workspace: Workspace, tree: Tree, sources: dict[str, str]) -> str:
+    path, body = workspace._base + "/snapshots", {"files": tree.to_json()}
+    reply = workspace._client.call("POST", path, body)
+    if reply["missing"]:
+        sizes = {entry.hash: entry.size for entry in tree}
+        _send_blobs(workspace, [(digest, sources[digest], sizes[digest]) for digest in reply["missing"]])
+        reply = workspace._client.call("POST", path, body)
+        if reply["missing"]:
+            raise SnapshotException(f"{len(reply['missing'])} files did not arrive. Submit again.")
+    return str(reply["id"])
+
+
+def _send_blobs(workspace: Workspace, blobs: list[tuple[str, str, int]]) -> None:
+    """Small ones packed together, large ones streamed, with progress where a person would wonder."""
+    progress = _Progress("Sending the snapshot", sum(size for _, _, size in blobs))
+    packed: list[tuple[str, bytes]] = []
+    held = 0
+    for digest, source, size in sorted(blobs, key=lambda blob: blob[2]):
+        if size > _PACK_BYTES:
+            workspace._client.upload(
+                f"/blobs/{digest}", lambda source=source, size=size: read_chunks(source, size), size  # type: ignore[misc]
+            )
+            progress.add(size)
+            continue
+        with open(source, "rb") as file:
+            packed.append((digest, file.read()))
+        held += size
+        if held >= _PACK_BYTES or len(packed) >= 5000:
+            _send_pack(workspace, packed)
+            progress.add(held)
+            packed, held = [], 0
+    if packed:
+        _send_pack(workspace, packed)
+    progress.end()
+
+
+def _send_pack(workspace: Workspace, packed: list[tuple[str, bytes]]) -> None:
+    body = frames.encode({"hashes": [digest for digest, _ in packed]}, [content for _, content in packed])
+    workspace._client.call("POST", "/blobs", data=body)
+
+
+class _Progress:
+    """A bar in a terminal, a line now and then elsewhere; nothing for what takes no time."""
+
+    def __init__(self, what: str, total: int) -> None:
+        self._what, self._total, self._done = what, total, 0
+        self._shown = False
+        self._noisy = total > 32 << 20
+
+    def add(self, size: int) -> None:
+        self._done += size
+        if not self._noisy:
+            return
+        part = self._done / max(1, self._total)
+        text = f"{self._what}: {self._done / 1e6:.0f} of {self._total / 1e6:.0f} MB ({part:.0%})"
+        if sys.stderr.isatty():
+            bar = "#" * int(part * 30)
+            sys.stderr.write(f"\r[{bar:<30}] {text}")
+        else:
+            sys.stderr.write(f"Lapis: {text}\n")
+        sys.stderr.flush()
+        self._shown = True
+
+    def end(self) -> None:
+        if self._shown and sys.stderr.isatty():
+            sys.stderr.write("\n")
+
+
+def _cannot_submit(config: Any) -> Exception:
+    known = {"Estimator", "TensorFlow", "Keras", "PyTorch", "SKLearn", "HyperDriveConfig", "Pipeline", "AutoMLConfig"}
+    if type(config).__name__ in known:
+        return NotThereYet(f"Experiment.submit({type(config).__name__})")
+    return UserErrorException(f"submit() takes a ScriptRunConfig, not {type(config).__name__} ({config!r}).")
+
+
+def _checked_folder(source_directory: str) -> str:
+    folder = os.path.abspath(source_directory)
+    if not os.path.isdir(folder):
+        raise UserErrorException(f"source_directory {folder} is not a folder. Nothing was submitted.")
+    return folder
+
+
+def _checked_job(run_config: RunConfiguration, folder: str) -> tuple[dict[str, Any], list[str]]:
+    script, command = run_config.script, run_config.command
+    if command:
+        script = None
+        command = command if isinstance(command, str) else [_argument("command", part) for part in command]
+    elif script:
+        script = _checked_script(script, folder)
+    else:
+        raise UserErrorException("There is nothing to run: give ScriptRunConfig a script or a command.")
+    if int(run_config.node_count or 1) > 1 or (run_config.communicator or "None") not in ("None", "none"):
+        raise NotThereYet(
+            "Distributed training (communicator '{}' on {} nodes) is not there yet in this release of Lapis.".format(
+                run_config.communicator, run_config.node_count
+            )
+        )
+    if run_config.data_references or run_config.data or run_config.output_data:
+        raise NotThereYet("Data sets and data references in a run are not there yet in this release of Lapis.")
+    environment = run_config.environment
+    python, notices = _interpreter(run_config)
+    return {
+        "script": script,
+        "command": command,
+        "arguments": [_argument("arguments", each) for each in run_config.arguments or []],
+        "python": python,
+        "environment_variables": {
+            str(key): str(value) for key, value in dict(environment.environment_variables or {}).items()
+        },
+        "max_seconds": run_config.max_run_duration_seconds,
+        "framework": run_config.framework,
+        "communicator": run_config.communicator,
+        "node_count": run_config.node_count or 1,
+        "notices": notices,
+    }, notices
+
+
+def _checked_script(script: str, folder: str) -> str:
+    path = os.path.abspath(os.path.join(folder, script))
+    if not path.startswith(folder.rstrip(os.sep) + os.sep):
+        raise UserErrorException(
+            f"Script {script!r} lies outside source_directory {folder}. Only what is in that folder goes with the run."
+        )
+    if not os.path.isfile(path):
+        near = sorted(name for name in os.listdir(folder) if name.endswith(".py"))
+        raise UserErrorException(
+            f"There is no script {script!r} in {folder}. Python files there: {', '.join(near[:10]) or 'none'}."
+        )
+    return check_path(os.path.relpath(path, folder).replace(os.sep, "/"))
+
+
+def _argument(where: str, value: Any) -> str:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, _PLAIN):
+        return str(value)
+    if hasattr(value, "item") and callable(value.item):  # a number of numpy's
+        return str(value.item())
+    raise ExperimentExecutionException(
+        f"{where} can hold text and numbers, not {type(value).__name__} ({value!r})."
+    )
+
+
+def _checked_target(target: Any) -> str:
+    name = getattr(target, "name", target)
+    if name in (None, "", "local"):
+        return "local"
+    raise ComputeTargetException(f"No compute target named '{name}' in this workspace. Known: local.")
+
+
+def _interpreter(run_config: RunConfiguration) -> tuple[str, list[str]]:
+    """Which Python runs the script, and what the user should know about the choice."""
+    environment = run_config.environment
+    section = environment.python
+    if section.user_managed_dependencies:
+        chosen = section.interpreter_path
+        return (sys.executable if chosen in (None, "", "python") else str(chosen)), []
+    asked = _asked_for(environment)
+    if not asked:
+        return sys.executable, []
+    if settings_module.load().environments == "host":
+        return sys.executable, [
+            f"LAPIS_ENVIRONMENTS=host: environment '{environment.name}' is not built; the script runs in {sys.executable}."
+        ]
+    raise NotThereYet(
+        f"Building environments is not there yet in this release of Lapis, and environment '{environment.name}' asks "
+        f"for {', '.join(asked[:5])}{' and more' if len(asked) > 5 else ''}.",
+        "Set environment.python.user_managed_dependencies = True, or LAPIS_ENVIRONMENTS=host, to run in this "
+        "interpreter.",
+    )
+
+
+def _asked_for(environment: Any) -> list[str]:
+    """Packages beyond what every environment has."""
+    dependencies = environment.python.conda_dependencies
+    asked = [str(package) for package in dependencies.conda_packages if not str(package).startswith("python")]
+    asked += [str(package) for package in dependencies.pip_packages if not str(package).startswith("azureml-")]
+    docker = environment.docker
+    if docker.base_dockerfile or getattr(docker, "enabled", False):
+        asked.append("a Docker image")
+    return asked
+
+
+def _definition(run_config: RunConfiguration, target: str) -> dict[str, Any]:
+    from lapis.sdk.runconfig import to_run_definition
+
+    return dict(to_run_definition(run_config), target=target)
+
+
+def _git_facts(folder: str) -> dict[str, str]:
+    from lapis.sdk.git import facts
+
+    return facts(folder)
+
+
+def _cache_file(folder: str, cache: str) -> str | None:
+    try:
+        os.makedirs(cache, exist_ok=True)
+    except OSError:
+        return None  # it only saves time
+    return snapshot.cache_path_for(folder, cache)
+
+
+def _new_id(experiment: str) -> str:
+    import time
+
+    return f"{experiment[:200]}_{int(time.time())}_{uuid4().hex[:8]}"
+
+
+def _user_name() -> str:
+    from lapis.sdk.interactive import user_name
+
+    return user_name()

@@ -1,0 +1,89 @@
+"""The run as the script inside a job sees it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from lapis.errors import NotThereYet
+from lapis.sdk import local
+from lapis.sdk.client import Client
+from lapis.sdk.experiment import Experiment
+from lapis.sdk.recording import JobRecorder
+from lapis.sdk.run import Run
+from lapis.sdk.workspace import Workspace
+
+
+class InputDatasets(dict):  # type: ignore[type-arg]
+    """The inputs of a run by name."""
+
+    def __init__(self, workspace: Any) -> None:
+        super().__init__()
+        self.workspace = workspace
+
+    def __missing__(self, key: str) -> Any:
+        raise NotThereYet(f"Run.input_datasets['{key}']")
+
+
+class OutputDatasets(dict):  # type: ignore[type-arg]
+    """The outputs of a run by name."""
+
+    def __init__(self, workspace: Any) -> None:
+        super().__init__()
+        self.workspace = workspace
+
+    def __missing__(self, key: str) -> Any:
+        raise NotThereYet(f"Run.output_datasets['{key}']")
+
+
+class _SubmittedRun(Run):
+    """Made without asking the server anything: a script that only logs never waits for it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **dict(kwargs, _check=False))
+
+    @property
+    def input_datasets(self) -> Any:
+        return InputDatasets(self._experiment.workspace)
+
+    @property
+    def output_datasets(self) -> Any:
+        return OutputDatasets(self._experiment.workspace)
+
+    def complete(self, _set_status: bool = True) -> None:
+        """Accepted; the agent says how the run ended, from the script's exit status."""
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        """`with Run.get_context()`: an exception ends the script, and so the run, by itself."""
+
+    def __repr__(self) -> str:
+        return f"Run(Experiment: {self._experiment.name},\nId: {self._run_id},\nType: {Run.__name__})"
+
+
+_context: _SubmittedRun | None = None
+
+
+def from_environment() -> _SubmittedRun | None:
+    """The run that AZUREML_RUN_ID and its kin describe; None outside a job."""
+    global _context
+    environ = os.environ
+    endpoint, folder = local.job_endpoint(), environ.get("LAPIS_RUN_FOLDER")
+    if endpoint is None or not folder:
+        return None
+    run_id = environ["AZUREML_RUN_ID"]
+    if _context is None or _context.id != run_id:
+        client = Client(endpoint)
+        info = {
+            "id": environ["AZUREML_WORKSPACE_ID"],
+            "name": environ["AZUREML_ARM_WORKSPACE_NAME"],
+            "subscription_id": environ["AZUREML_ARM_SUBSCRIPTION"],
+            "resource_group": environ["AZUREML_ARM_RESOURCEGROUP"],
+            "location": "local",
+            "sku": "basic",
+            "tags": {},
+        }
+        workspace = Workspace._from_info(client, info)
+        experiment = Experiment(workspace, environ["AZUREML_ARM_PROJECT_NAME"], _create_in_cloud=False)
+        recorder = JobRecorder(folder, client, info["id"], run_id)
+        _context = _SubmittedRun(experiment, run_id, _recorder=recorder)
+    return _context

@@ -1,0 +1,57 @@
+"""Diagnostics collection as SDK v1 names it: every call is accepted, nothing is kept or sent."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+HBI_MODE = False
+
+
+class SilentEventLogger:
+    """Takes events and forgets them."""
+
+    def log_event(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def flush(self) -> None:
+        pass
+
+
+def set_diagnostics_collection(
+    send_diagnostics: bool = True, verbosity: int = logging.INFO, reason: str = "", path: str | None = None
+) -> None:
+    pass
+
+
+def get_diagnostics_collection_info(
+    component_name: str | None = None, path: str | None = None, proceed_in_hbi_mode: bool = False
+) -> tuple[bool, None]:
+    """Return whether diagnostics are sent, and how much: never, and nothing."""
+    return False, None
+
+
+def is_diagnostics_collection_info_available() -> bool:
+    return False
+
+
+def set_diagnostics_properties(properties: Any) -> None:
+    pass
+
+
+def add_diagnostics_properties(properties: Any) -> None:
+    pass
+
+
+def get_telemetry_log_handler(
+    instrumentation_key: str | None = None,
+    component_name: str | None = None,
+    path: str | None = None,
+    proceed_in_hbi_mode: bool = False,
+) -> logging.Handler:
+    """Return a handler that may be added to any logger and writes nowhere."""
+    return logging.NullHandler()
+
+
+def get_event_logger(*args: Any, **kwargs: Any) -> SilentEventLogger:
+    return SilentEventLogger()

@@ -1,0 +1,108 @@
+"""Waiting for a run with something to see: its log as it grows, and why it waits when it does."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from lapis.errors import ActivityFailedException
+
+if TYPE_CHECKING:
+    from lapis.sdk.run import Run
+
+_LOG = "user_logs/std_log.txt"
+_ENDED = ("Completed", "Failed", "Canceled")
+_WAIT = 20.0
+
+
+def wait_for_completion(run: Run, show_output: bool, raise_on_error: bool) -> dict[str, Any]:
+    screen = _Screen(run) if show_output else None
+    revision, offset = -1, 0
+    try:
+        while True:
+            query: dict[str, Any] = {"revision": revision, "wait": _WAIT}
+            if screen is not None:
+                query.update(log=_LOG, offset=offset)
+            seen = run._call("GET", "/watch", query=query, timeout=_WAIT + 40.0)
+            view, revision = seen["run"], seen["run"]["revision"]
+            run._view = view
+            if screen is not None:
+                screen.tell_status(view)
+                if seen["length"] > offset:
+                    offset += screen.show_log(offset)
+            if view["status"] in _ENDED:
+                break
+    except KeyboardInterrupt:
+        print(
+            f"\nNo longer waiting. Run {run.id} goes on: run.wait_for_completion(show_output=True) follows it again, "
+            "run.cancel() stops it.",
+            file=sys.stderr,
+        )
+        raise
+    if screen is not None:
+        screen.sum_up(view)
+    if view["status"] == "Failed" and raise_on_error:
+        raise ActivityFailedException(json.dumps({"error": view["error"]}, indent=4))
+    return run.get_details()
+
+
+class _Screen:
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._headed = False
+        self._ended_line = True
+        self._told: tuple[str, str] | None = None
+        self._url = run.get_portal_url()
+        print(f"RunId: {run.id}\nWeb View: {self._url}", flush=True)
+
+    def tell_status(self, view: dict[str, Any]) -> None:
+        """A line when the run begins to wait for something else; nothing once its log speaks."""
+        if self._headed or view["status"] in _ENDED or not view["stages"]:
+            return
+        last = view["stages"][-1]
+        now = (view["status"], last["reason"])
+        if now != self._told and view["status"] != "Running":
+            ends = f" ({last['until']})" if last["until"] else ""
+            print(f"{view['status']}: {last['reason']}{ends}", flush=True)
+        self._told = now
+
+    def show_log(self, offset: int) -> int:
+        """Print what the log has from `offset`; how many bytes that were."""
+        if not self._headed:
+            heading = f"Streaming {_LOG}"
+            print(f"\n{heading}\n{'=' * len(heading)}\n", flush=True)
+            self._headed = True
+        pieces: list[bytes] = []
+        self._run._client.download(f"{self._run._base}/files/{_LOG}", pieces.append, {"offset": offset})
+        data = b"".join(pieces)
+        whole = _whole_characters(data)
+        sys.stdout.write(data[:whole].decode("utf-8", "replace"))
+        sys.stdout.flush()
+        self._ended_line = data[:whole].endswith(b"\n")
+        return whole
+
+    def sum_up(self, view: dict[str, Any]) -> None:
+        spent: dict[str, float] = {}
+        for stage in view["stages"]:
+            spent[stage["state"]] = spent.get(stage["state"], 0.0) + stage["seconds"]
+        lines = ["", "Execution Summary", "=================", f"RunId: {self._run.id}", f"Web View: {self._url}"]
+        lines.append("Status: {} ({})".format(view["status"], view["stages"][-1]["reason"]))
+        times = ", ".join(f"{state} {seconds:.1f} s" for state, seconds in spent.items() if seconds >= 0.05)
+        if times:
+            lines.append(f"Time: {times}")
+        lines += [f"Warning: {warning}" for warning in view["warnings"]]
+        if not self._ended_line:
+            print()
+        print("\n".join(lines), flush=True)
+
+
+def _whole_characters(data: bytes) -> int:
+    """The length of `data` without a character at its end that has only begun to arrive."""
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte & 0xC0 == 0x80:
+            continue
+        needs = 1 if byte < 0x80 else 2 if byte >> 5 == 0b110 else 3 if byte >> 4 == 0b1110 else 4 if byte >> 3 == 0b11110 else 1
+        return len(data) - back if needs > back and len(data) > back else len(data)
+    return len(data)

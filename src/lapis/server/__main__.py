@@ -1,0 +1,175 @@
+"""`python -m lapis.server`: serves one LAPIS_HOME until told to stop or, when started by itself, until idle."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import fcntl
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from dataclasses import replace
+from types import FrameType
+from typing import IO
+
+from lapis.domain import settings as settings_module
+from lapis.domain.settings import Settings
+from lapis.errors import AzureMLException, UserErrorException
+from lapis.version import VERSION
+
+ALREADY_SERVED = 3  # exit status: another server has this home
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="lapis.server")
+    parser.add_argument("--idle-seconds", type=float, default=0.0, help="leave after so long without work; 0: never")
+    parser.add_argument("--host")
+    parser.add_argument("--port", type=int)
+    given = parser.parse_args(argv)
+    try:
+        settings = settings_module.load()
+        settings = replace(
+            settings,
+            host=given.host or settings.host,
+            port=given.port if given.port is not None else settings.port,
+            idle_seconds=given.idle_seconds,
+        )
+        return serve(settings)
+    except AzureMLException as error:
+        print(error.message, file=sys.stderr)
+        return 1
+
+
+def serve(settings: Settings) -> int:
+    if settings.host not in ("127.0.0.1", "localhost", "::1"):
+        raise UserErrorException(
+            f"LAPIS_HOST={settings.host!r} cannot be used: this release listens on loopback only (127.0.0.1)."
+        )
+    _make_home(settings.home)
+    lock = _lock(settings.home)
+    if lock is None:
+        return ALREADY_SERVED
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    listener = _listen(settings)
+    port = listener.getsockname()[1]
+    url = f"http://{settings.host}:{port}"
+
+    import uvicorn  # late: whoever lost the race for the lock need not pay for it
+
+    from lapis.server.app import make_app, make_system
+
+    def leave() -> None:
+        system.stopping.set()
+        server.should_exit = True
+
+    system = make_system(settings, url, time.time, leave)
+    app = make_app(system, settings.host, ready=lambda: _publish(settings, url))
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, timeout_graceful_shutdown=2, server_header=False, lifespan="on"
+    )
+    server = uvicorn.Server(config)
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        leave()
+
+    # uvicorn would install handlers of its own and raise the signal again at the end; we just leave
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGINT, on_signal)
+    if settings.idle_seconds > 0:
+        threading.Thread(target=_leave_when_idle, args=(system, settings.idle_seconds), daemon=True).start()
+    import asyncio
+
+    runner = asyncio.Runner(loop_factory=config.get_loop_factory())
+    try:
+        runner.run(server._serve(sockets=[listener]))
+    finally:
+        _withdraw(settings)
+        lock.close()
+    return 0
+
+
+def _make_home(home: str) -> None:
+    try:
+        os.makedirs(home, mode=0o700, exist_ok=True)
+        probe = os.path.join(home, f".probe-{os.getpid()}")
+        with open(probe, "w") as file:
+            file.write("can this folder be written?")
+        os.remove(probe)
+    except OSError as error:
+        what = "is on a full disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "cannot be written"
+        raise UserErrorException(
+            f"LAPIS_HOME {home} {what} ({error.strerror}). Set LAPIS_HOME to a folder that can be."
+        ) from error
+
+
+def _lock(home: str) -> IO[str] | None:
+    """Held for as long as the server lives; the kernel lets go of it however the server ends."""
+    lock = open(os.path.join(home, "server.lock"), "a")  # noqa: SIM115
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        return None
+    return lock
+
+
+def _listen(settings: Settings) -> socket.socket:
+    """On the port asked for, else on the last one if it is free, so that agents and pages need not look for us."""
+    for port in dict.fromkeys([settings.port or _last_port(settings), 0]):
+        listener = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((settings.host, port))
+        except OSError as error:
+            listener.close()
+            if settings.port:
+                raise UserErrorException(
+                    f"Port {settings.port} of {settings.host} cannot be used ({error.strerror}). Choose another with "
+                    "--port or LAPIS_PORT."
+                ) from error
+            continue
+        listener.listen(2048)
+        return listener
+    raise UserErrorException(f"No port of {settings.host} is free.")
+
+
+def _last_port(settings: Settings) -> int:
+    try:
+        with open(os.path.join(settings.home, "port")) as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return 0
+
+
+def _publish(settings: Settings, url: str) -> None:
+    with open(os.path.join(settings.home, "port"), "w") as file:
+        file.write(url.rsplit(":", 1)[1])
+    temporary = settings.address_file + ".tmp"
+    with open(temporary, "w") as file:
+        json.dump({"url": url, "pid": os.getpid(), "version": VERSION, "started_at": time.time()}, file)
+    os.replace(temporary, settings.address_file)
+
+
+def _withdraw(settings: Settings) -> None:
+    try:
+        os.remove(settings.address_file)
+    except FileNotFoundError:
+        pass
+
+
+def _leave_when_idle(system: object, seconds: float) -> None:
+    from lapis.server.api.system import System
+
+    assert isinstance(system, System)
+    while not system.stopping.wait(min(1.0, seconds / 4)):
+        if system.reconciler.active == 0 and time.monotonic() - system.last_request > seconds:
+            system.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

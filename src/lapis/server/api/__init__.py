@@ -1,0 +1,1 @@
+"""One router per noun: parse, one control call, answer."""

@@ -1,0 +1,127 @@
+"""The composition root: makes every part of the server and joins them."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from lapis.domain.settings import Settings
+from lapis.engines import registry
+from lapis.engines.base import Engine
+from lapis.errors import AzureMLException, NotFound, ServiceException, UserErrorException, to_wire
+from lapis.server.api import files, runs, workspaces
+from lapis.server.api.system import System, TheActor, TheSystem, answer
+from lapis.server.control.access import Access
+from lapis.server.control.bulletin import Bulletin
+from lapis.server.control.jobs import Address
+from lapis.server.control.reconciler import Reconciler
+from lapis.server.control.runs import Runs
+from lapis.server.control.shelf import open_shelf
+from lapis.server.control.workspaces import Workspaces
+from lapis.server.gate import Gate
+from lapis.version import VERSION
+
+_log = logging.getLogger("lapis.server")
+
+
+def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Callable[[], None]) -> System:
+    shelf = open_shelf(settings.home)
+    access = Access(settings.home)
+    bulletin = Bulletin()
+    engines: dict[str, Engine] = {"local": registry.make("local", os.path.join(settings.home, "work"))}
+    runs = Runs(shelf, bulletin, lambda: list(engines), now, lambda: reconciler.wake())
+    address = Address(url, settings.address_file, shelf.blobs.root)
+    reconciler = Reconciler(shelf, runs, engines, access, address, settings.max_runs, now)
+    system = System(
+        home=settings.home,
+        shelf=shelf,
+        access=access,
+        workspaces=Workspaces(shelf, now),
+        runs=runs,
+        reconciler=reconciler,
+        bulletin=bulletin,
+        stop=stop,
+        now=now,
+    )
+    system.workspaces.ensure_default()
+    return system
+
+
+def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        system.reconciler.start()
+        ready()
+        yield
+        system.reconciler.stop()
+        system.shelf.database.close()
+
+    app = FastAPI(title="Lapis", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.system = system
+    for router in (about, workspaces.router, runs.router, files.router):
+        app.include_router(router, prefix="/api/v1")
+    _include_studio(app)
+    app.add_exception_handler(AzureMLException, _deliberate)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _fault)
+    return Gate(app, system, host)
+
+
+def _include_studio(app: FastAPI) -> None:
+    from lapis.server.studio import pages
+
+    app.include_router(pages.router, prefix="/studio")
+
+
+about = APIRouter()
+
+
+@about.get("/about")
+def about_server(system: TheSystem, actor: TheActor) -> Response:
+    return answer(
+        {
+            "version": VERSION,
+            "pid": system.pid,
+            "home": system.home,
+            "started_at": system.started_at,
+            "active_runs": system.reconciler.active,
+            "viewer_key": system.access.viewer_key if actor.kind in ("user", "viewer") else None,
+        }
+    )
+
+
+@about.post("/stop")
+def stop(system: TheSystem, actor: TheActor) -> Response:
+    """Leave. Agents and scripts carry on, and find the next server of this home."""
+    actor.may_change_workspace()
+    system.stop()
+    return answer({"stopping": True})
+
+
+def _deliberate(_: Request, error: Any) -> Response:
+    return answer(to_wire(error), error.status)
+
+
+def _invalid(_: Request, error: Any) -> Response:
+    faults = [f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()]
+    return answer(to_wire(UserErrorException("The request cannot be read: " + "; ".join(faults) + ".")), 400)
+
+
+def _http(request: Request, error: Any) -> Response:
+    if error.status_code == 404:
+        return answer(to_wire(NotFound(f"No route {request.method} {request.url.path}.")), 404)
+    return answer(to_wire(UserErrorException(str(error.detail))), error.status_code)
+
+
+def _fault(request: Request, error: Exception) -> Response:
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    said = f"The server failed at {request.method} {request.url.path}: {type(error).__name__}: {error}"
+    return answer(to_wire(ServiceException(said)), 500)

@@ -1,0 +1,123 @@
+"""Who may do what: the user's token opens everything, a run's token its own run and what lies below it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from dataclasses import dataclass
+
+from lapis.errors import AuthenticationException, Forbidden, UserErrorException
+
+LINK_SECONDS = 15 * 60
+
+
+@dataclass(frozen=True)
+class Actor:
+    """`user`: everything. `viewer`: reading. `agent`, `run`: one run, and what lies below it, in one workspace."""
+
+    kind: str
+    workspace_id: str | None = None
+    run_id: str | None = None
+
+    def may_read(self, workspace_id: str) -> None:
+        if self.workspace_id not in (None, workspace_id):
+            raise Forbidden(f"The token of run {self.run_id} opens the workspace of that run only.")
+
+    def may_change_workspace(self) -> None:
+        if self.kind != "user":
+            raise Forbidden(f"A token of kind '{self.kind}' cannot change a workspace. Use the user's token.")
+
+    def may_upload(self) -> None:
+        if self.kind == "viewer":
+            raise Forbidden("This key is for looking only.")
+
+    def may_write(self, workspace_id: str, run_id: str, ancestors: tuple[str, ...] = ()) -> None:
+        if self.kind == "user":
+            return
+        if self.kind == "viewer":
+            raise Forbidden("This key is for looking only.")
+        self.may_read(workspace_id)
+        if self.run_id != run_id and self.run_id not in ancestors:
+            raise Forbidden(f"The token of run {self.run_id} cannot change run {run_id}.")
+
+
+USER, VIEWER = Actor("user"), Actor("viewer")
+
+
+class Access:
+    """Keeps one secret; every token but the user's is derived from it, so none needs to be stored."""
+
+    def __init__(self, home: str) -> None:
+        self._token = _kept_secret(os.path.join(home, "token"))
+        self._key = hashlib.sha256(b"lapis tokens:" + self._token.encode()).digest()
+        self._viewer = self._sign("viewer")
+
+    @property
+    def user_token(self) -> str:
+        return self._token
+
+    @property
+    def viewer_key(self) -> str:
+        """Opens the pages for reading; goes into links that a person clicks, after the #."""
+        return self._viewer
+
+    def run_token(self, kind: str, workspace_id: str, run_id: str, expires: float) -> str:
+        claims = json.dumps([kind, workspace_id, run_id, int(expires)], separators=(",", ":"))
+        body = base64.urlsafe_b64encode(claims.encode()).decode().rstrip("=")
+        return f"lapis.{body}.{self._sign(body)}"
+
+    def actor(self, token: str | None, now: float) -> Actor:
+        if not token:
+            raise AuthenticationException(
+                "This server needs a token: Authorization: Bearer <token>. It is in the file `token` of LAPIS_HOME."
+            )
+        if hmac.compare_digest(token.encode(), self._token.encode()):
+            return USER
+        if hmac.compare_digest(token.encode(), self._viewer.encode()):
+            return VIEWER
+        parts = token.split(".")
+        if len(parts) == 3 and parts[0] == "lapis" and hmac.compare_digest(parts[2], self._sign(parts[1])):
+            body = base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
+            kind, workspace_id, run_id, expires = json.loads(body)
+            if now > expires:
+                raise AuthenticationException(f"The token of run {run_id} has expired.")
+            return Actor(kind, workspace_id, run_id)
+        raise AuthenticationException(
+            "The token is not this server's. Was LAPIS_TOKEN or config.json made for another server?"
+        )
+
+    def sign_link(self, path: str, now: float) -> str:
+        """A link to read one file for a few minutes without any other credential."""
+        expires = int(now) + LINK_SECONDS
+        return f"{path}?expires={expires}&signature={self._sign(f'{path}:{expires}')}"
+
+    def check_link(self, path: str, expires: str, signature: str, now: float) -> None:
+        if not hmac.compare_digest(self._sign(f"{path}:{expires}"), signature) or not expires.isdigit():
+            raise AuthenticationException("The link's signature is wrong.")
+        if now > int(expires):
+            raise AuthenticationException("The link has expired. get_details() gives a fresh one.")
+
+    def _sign(self, text: str) -> str:
+        return hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()
+
+
+def _kept_secret(path: str) -> str:
+    """The secret in the file, made on first use, readable by its owner alone."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        with open(path) as file:
+            kept = file.read().strip()
+        if len(kept) < 32:
+            raise UserErrorException(
+                f"The token in {path} has fewer than 32 characters. Remove the file to get a new one."
+            ) from None
+        return kept
+    with os.fdopen(descriptor, "w") as file:
+        fresh = secrets.token_urlsafe(32)
+        file.write(fresh)
+    return fresh

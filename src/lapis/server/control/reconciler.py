@@ -1,0 +1,210 @@
+"""Brings what is in line with what was asked for: launches queued runs, finds lost agents, ends what was cancelled."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from lapis.domain import run as rules
+from lapis.domain.run import RunRecord, RunState
+from lapis.engines import processes
+from lapis.engines.base import Engine, JobState
+from lapis.errors import AzureMLException, NotFound
+from lapis.server.control.access import Access
+from lapis.server.control.jobs import Address, job_spec, recovery_spec
+from lapis.server.control.runs import Runs
+from lapis.server.control.shelf import Shelf
+
+MOST_LAUNCHES = 10  # an agent that dies at once, again and again, will not do better the next time
+HARD_AFTER = 15.0  # seconds that a cancelled run has to go by itself
+_log = logging.getLogger("lapis.reconciler")
+
+
+class Reconciler:
+    """One thread. Every pass begins from the store, so a pass that failed half way is made good by the next."""
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        runs: Runs,
+        engines: dict[str, Engine],
+        access: Access,
+        address: Address,
+        max_runs: int,
+        now: Callable[[], float],
+    ) -> None:
+        self._shelf = shelf
+        self._runs = runs
+        self._engines = engines
+        self._access = access
+        self._address = address
+        self._max_runs = max_runs
+        self._now = now
+        self._wake = threading.Event()
+        self._stopping = False
+        self._asked_to_stop: dict[str, float] = {}
+        self._places: dict[str, int] = {}
+        self._host = socket.gethostname()
+        self.active = 0  # runs that have not ended, as of the last pass
+        self._thread = threading.Thread(target=self._loop, name="reconciler", daemon=True)
+
+    def start(self) -> None:
+        for workspace_id, run_id in self._shelf.files.unsealed():  # a server killed between verdict and sealing
+            try:
+                if self._shelf.runs.get(workspace_id, run_id).ended:
+                    self._shelf.files.seal(workspace_id, run_id)
+            except NotFound:
+                self._shelf.files.forget(workspace_id, run_id)
+        self._thread.start()
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._wake.set()
+        self._thread.join(timeout=10)
+
+    def _loop(self) -> None:
+        while not self._stopping:
+            self._wake.wait(timeout=1.0)
+            self._wake.clear()
+            if not self._stopping:
+                self.one_pass()
+
+    def one_pass(self) -> None:
+        try:
+            active = self._shelf.runs.active()
+            self.active = len(active)
+            self._mind_launched([run for run in active if run.handle is not None])
+            self._mind_interactive([run for run in active if run.owner is not None and run.handle is None])
+            self._launch_queued(active)
+        except AzureMLException as error:  # a full disk, say: the next pass tries again
+            _log.error("A pass was cut short: %s", error.message)
+        except Exception:
+            _log.exception("A pass was cut short")
+
+    # -- launched runs
+
+    def _mind_launched(self, launched: list[RunRecord]) -> None:
+        for name, engine in self._engines.items():
+            mine = [run for run in launched if (run.target or "local") == name]
+            states = engine.poll([run.handle for run in mine if run.handle is not None])
+            for run, state in zip(mine, states, strict=True):
+                if state is JobState.LOST:
+                    self._lost(run, engine)
+                elif run.cancel_requested:
+                    self._stop(run, engine)
+        for run_id in set(self._asked_to_stop) - {run.id for run in launched}:
+            del self._asked_to_stop[run_id]
+
+    def _lost(self, run: RunRecord, engine: Engine) -> None:
+        run = self._shelf.runs.get(run.workspace_id, run.id)
+        if run.ended:
+            return  # it told its verdict between our look and now
+        if run.launches >= MOST_LAUNCHES:
+            said = engine.explain(run.handle or {})
+            reason = f"Its agent ended {run.launches} times without a verdict"
+            error = {"code": "AgentLost", "message": f"{reason}. It said: {said or 'nothing'}"}
+            engine.stop(run.handle or {}, hard=True)
+            self._change(run, lambda found: rules.end(found, RunState.FAILED, reason=reason, at=self._now(), error=error))
+            self._runs.ended(self._shelf.runs.get(run.workspace_id, run.id))
+            return
+        self._launch(run, engine, f"The agent went away; another one takes over (launch {run.launches + 1})")
+
+    def _stop(self, run: RunRecord, engine: Engine) -> None:
+        handle = run.handle or {}
+        since = self._asked_to_stop.get(run.id)
+        if since is None:
+            self._asked_to_stop[run.id] = self._now()
+            engine.stop(handle)
+        elif self._now() - since > HARD_AFTER:
+            engine.stop(handle, hard=True)
+            error = dict(run.error) if run.error else None
+            state = RunState.FAILED if error else RunState.CANCELED
+            reason = f"Did not stop within {HARD_AFTER:.0f} s of being asked, so its processes were killed"
+            self._change(run, lambda found: rules.end(found, state, reason=reason, at=self._now(), error=error))
+            self._runs.ended(self._shelf.runs.get(run.workspace_id, run.id))
+
+    # -- interactive runs
+
+    def _mind_interactive(self, runs: list[RunRecord]) -> None:
+        alive: dict[tuple[int, str], bool] = {}
+        for run in runs:
+            owner = dict(run.owner or {})
+            if owner.get("host") != self._host or not owner.get("folder"):
+                continue  # on another machine: its heartbeats tell
+            key = (int(owner["pid"]), str(owner["started"]))
+            if key not in alive:
+                alive[key] = processes.alive(*key)
+            if not alive[key]:
+                engine = self._engines["local"]
+                handle = engine.launch(recovery_spec(run, self._access, self._address, self._now()))
+                self._change(run, lambda found, handle=handle: self._launched(  # type: ignore[misc]
+                    found, handle, "Its process is gone: bringing in what it left"
+                ))  # fmt: skip
+
+    # -- queued runs
+
+    def _launch_queued(self, active: list[RunRecord]) -> None:
+        queued = [run for run in active if run.state is RunState.QUEUED and run.handle is None]
+        busy = [run for run in active if run.job is not None and run.handle is not None]
+        for run in fair_order(queued, busy):
+            waiting_parents = {child.parent_id for child in active if child.job is not None}
+            taken = sum(1 for other in busy if other.id not in waiting_parents)
+            if taken >= self._max_runs:
+                break
+            self._launch(run, self._engines[run.target or "local"], "")
+            queued.remove(run)
+            busy.append(run)
+        self._places = {run.id: place for place, run in enumerate(fair_order(queued, busy), start=1)}
+
+    def waiting(self, run: RunRecord) -> tuple[str, str] | None:
+        """Why a queued run waits, and what ends it: an observation, so it is told and never stored."""
+        place = self._places.get(run.id)
+        if place is None or run.state is not RunState.QUEUED:
+            return None
+        ahead = f"{place - 1} ahead of it" if place > 1 else "the next one"
+        return (
+            f"In the queue of '{run.target}': {ahead}, and all {self._max_runs} slots are taken (LAPIS_MAX_RUNS)",
+            "ends when a run that runs now ends",
+        )
+
+    def _launch(self, run: RunRecord, engine: Engine, reason: str) -> None:
+        workspace = self._shelf.workspaces.find(id=run.workspace_id)[0]
+        if run.job is None:
+            spec = recovery_spec(run, self._access, self._address, self._now())
+        else:
+            experiment = self._shelf.workspaces.experiments(run.workspace_id, run.experiment)[0]
+            manifest = self._shelf.snapshots.get(run.snapshot_id or "").to_json()
+            spec = job_spec(run, workspace, experiment, self._access, self._address, manifest, self._now())
+        try:
+            handle = engine.launch(spec)
+        except OSError as failure:
+            why = f"Its agent could not be started: {failure}"
+            error = {"code": "LaunchFailed", "message": why}
+            self._change(run, lambda found: rules.end(found, RunState.FAILED, reason=why, at=self._now(), error=error))
+            self._runs.ended(self._shelf.runs.get(run.workspace_id, run.id))
+            return
+        self._change(run, lambda found: self._launched(found, handle, reason))
+
+    def _launched(self, run: RunRecord, handle: object, reason: str) -> RunRecord:
+        run = replace(run, handle=handle, launches=run.launches + 1, last_heard=self._now())  # type: ignore[arg-type]
+        return rules.note(run, reason, at=self._now()) if reason else run
+
+    def _change(self, run: RunRecord, how: Callable[[RunRecord], RunRecord]) -> RunRecord:
+        return self._shelf.runs.change(run.workspace_id, run.id, how)
+
+
+def fair_order(queued: Iterable[RunRecord], running: Iterable[RunRecord]) -> list[RunRecord]:
+    """Oldest first within an experiment; between experiments, the one with the fewest runs ahead goes first."""
+    ahead = Counter(run.experiment for run in running)
+    ranked = []
+    for run in sorted(queued, key=lambda each: (each.created_at, each.number)):
+        ranked.append((ahead[run.experiment], run.created_at, run.number, run))
+        ahead[run.experiment] += 1
+    return [run for *_, run in sorted(ranked, key=lambda row: row[:3])]

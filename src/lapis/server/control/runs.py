@@ -1,0 +1,405 @@
+"""What can be done with runs: made, looked at, changed, cancelled, ended, and reported on by their agents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lapis.domain import run as rules
+from lapis.domain.metrics import assemble, parse_lines
+from lapis.domain.run import RunRecord, RunState
+from lapis.domain.tree import check_path
+from lapis.errors import ComputeTargetException, Conflict, NotFound, NotThereYet, UserErrorException
+from lapis.server.control.access import Actor
+from lapis.server.control.bulletin import Bulletin
+from lapis.server.control.shelf import Shelf
+from lapis.server.control.workspaces import new_experiment
+from lapis.server.store.runs import RunFilter
+
+STD_LOG = "user_logs/std_log.txt"
+ALIASES = {STD_LOG: ("azureml-logs/70_driver_log.txt",)}  # the name that older code looks for
+_HEARD_EVERY = 10.0
+
+
+@dataclass(frozen=True)
+class NewRun:
+    __pydantic_config__ = {"extra": "forbid"}
+
+    experiment: str
+    run_id: str
+    nonce: str
+    type: str | None = None
+    parent_id: str | None = None
+    display_name: str | None = None
+    description: str | None = None
+    tags: dict[str, str | None] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)
+    definition: dict[str, Any] | None = None
+    snapshot_id: str | None = None
+    target: str | None = None
+    job: dict[str, Any] | None = None
+    owner: dict[str, Any] | None = None
+    started: bool = False
+    warnings: list[str] = field(default_factory=list)
+    created_by: str | None = None
+
+
+class Runs:
+    def __init__(
+        self,
+        shelf: Shelf,
+        bulletin: Bulletin,
+        targets: Callable[[], list[str]],
+        now: Callable[[], float],
+        wake: Callable[[], None],
+    ) -> None:
+        self._shelf = shelf
+        self._bulletin = bulletin
+        self._targets = targets
+        self._now = now
+        self._wake = wake
+        self._heard: dict[str, float] = {}
+
+    # -- made and found
+
+    def create(self, actor: Actor, workspace_id: str, many: list[NewRun]) -> list[RunRecord]:
+        """Make runs of one experiment: all of them, or none."""
+        made = [self._begin(actor, workspace_id, new) for new in many]
+        experiment = new_experiment(many[0].experiment, self._now())
+        kept = self._shelf.runs.add_many(made, experiment)
+        if any(run.job is not None for run in kept):
+            self._wake()
+        return kept
+
+    def _begin(self, actor: Actor, workspace_id: str, new: NewRun) -> RunRecord:
+        parent = self._parent(actor, workspace_id, new)
+        rules.check_experiment_name(new.experiment)
+        rules.check_run_id(new.run_id)
+        if new.job is not None:
+            self._check_job(new)
+        now = self._now()
+        run = RunRecord(
+            id=new.run_id,
+            workspace_id=workspace_id,
+            experiment=new.experiment,
+            created_at=now,
+            type=new.type,
+            parent_id=new.parent_id,
+            root_id=(parent.root_id or parent.id) if parent is not None else new.run_id,
+            display_name=new.display_name,
+            description=new.description,
+            target=new.target,
+            history=(rules.Step(now, RunState.NOT_STARTED.value, "Accepted"),),
+            tags=rules.check_labels("tags", new.tags),
+            properties=rules.check_labels("properties", new.properties),
+            definition=new.definition,
+            job=new.job,
+            owner=new.owner,
+            snapshot_id=new.snapshot_id,
+            warnings=tuple(new.warnings),
+            created_by=new.created_by,
+            nonce=new.nonce,
+        )
+        if new.job is not None:
+            run = rules.advance(run, RunState.PREPARING, reason="Nothing to build: the interpreter is there", at=now)
+            return rules.advance(
+                run, RunState.QUEUED, reason=f"Waiting for a free slot on '{new.target}'", at=now,
+                until="ends as soon as a slot is free",
+            )  # fmt: skip
+        if new.started:
+            where = f"process {new.owner['pid']} on {new.owner['host']}" if new.owner else "its parent's process"
+            run = rules.advance(run, RunState.RUNNING, reason=f"Logged from {where}", at=now)
+            return replace(run, last_heard=now if new.owner else None)
+        return run
+
+    def _parent(self, actor: Actor, workspace_id: str, new: NewRun) -> RunRecord | None:
+        if new.parent_id is None:
+            actor.may_read(workspace_id)
+            if actor.kind not in ("user", "run"):
+                actor.may_write(workspace_id, new.run_id)
+            return None
+        parent = self._writable(actor, workspace_id, new.parent_id)
+        if parent.ended:
+            raise Conflict(f"Run {parent.id} has ended ({parent.state.value}) and can have no further children.")
+        return parent
+
+    def _check_job(self, new: NewRun) -> None:
+        assert new.job is not None
+        known = self._targets()
+        if new.target not in known:
+            raise ComputeTargetException(
+                f"No compute target named '{new.target}' in this workspace. Known: {', '.join(known)}."
+            )
+        if int(new.job.get("node_count") or 1) != 1:
+            raise NotThereYet("A run on more than one node is not there yet in this release of Lapis.")
+        if new.snapshot_id is None or not self._shelf.snapshots.has(new.snapshot_id):
+            raise UserErrorException(f"The run's snapshot '{new.snapshot_id}' is not stored here.")
+        script = new.job.get("script")
+        if script is not None and all(script != entry.path for entry in self._shelf.snapshots.get(new.snapshot_id)):
+            raise UserErrorException(f"The snapshot has no file '{script}' to run. Was it left out by .amlignore?")
+
+    def get(self, actor: Actor, workspace_id: str, run_id: str) -> RunRecord:
+        actor.may_read(workspace_id)
+        return self._fresh(self._shelf.runs.get(workspace_id, run_id))
+
+    def find(
+        self, actor: Actor, where: RunFilter, limit: int, cursor: int | None
+    ) -> tuple[list[RunRecord], int | None]:
+        if where.workspace_id is not None:
+            actor.may_read(where.workspace_id)
+        found, more = self._shelf.runs.find(where, limit, cursor)
+        return [self._fresh(run) for run in found], more
+
+    def descendants(self, actor: Actor, workspace_id: str, run_id: str) -> list[RunRecord]:
+        """Every run below this one, oldest first."""
+        run = self.get(actor, workspace_id, run_id)
+        family = self._shelf.runs.find_all(
+            RunFilter(workspace_id=workspace_id, root_id=run.root_id or run.id, archived=None)
+        )
+        below, found = {run_id}, []
+        for other in family:  # oldest first: a parent always comes before its children
+            if other.parent_id in below:
+                below.add(other.id)
+                found.append(self._fresh(other))
+        return found
+
+    # -- changed
+
+    def change(self, actor: Actor, workspace_id: str, run_id: str, changes: Mapping[str, Any]) -> RunRecord:
+        """`tags` and `properties` set some, `remove_tags` removes some; the rest replace what was there."""
+        self._writable(actor, workspace_id, run_id)
+        known = {"tags", "remove_tags", "properties", "display_name", "description", "archived", "snapshot_id"}
+        if set(changes) - known:
+            raise UserErrorException(f"A run has no {', '.join(sorted(set(changes) - known))} to change.")
+
+        def apply(run: RunRecord) -> RunRecord:
+            if "properties" in changes:
+                run = rules.set_properties(run, rules.check_labels("properties", changes["properties"]))
+            tags = {**run.tags, **rules.check_labels("tags", changes.get("tags") or {})}
+            tags = {key: value for key, value in tags.items() if key not in (changes.get("remove_tags") or ())}
+            run = replace(run, tags=tags)
+            for name in ("display_name", "description", "snapshot_id"):
+                if name in changes:
+                    run = replace(run, **{name: changes[name]})
+            if "archived" in changes:
+                run = replace(run, archived_at=self._now() if changes["archived"] else None)
+            return run
+
+        return self._told(self._shelf.runs.change(workspace_id, run_id, apply))
+
+    def delete(self, actor: Actor, workspace_id: str, run_id: str) -> None:
+        """Remove an ended run and all below it, for good."""
+        actor.may_change_workspace()
+        family = [self.get(actor, workspace_id, run_id), *self.descendants(actor, workspace_id, run_id)]
+        live = [run.id for run in family if not run.ended]
+        if live:
+            raise Conflict(f"Run {live[0]} has not ended and cannot be deleted. Cancel it first.")
+        self._shelf.runs.remove(workspace_id, [run.id for run in family])
+        for run in family:
+            self._shelf.files.forget(workspace_id, run.id)
+
+    # -- ended
+
+    def start(self, actor: Actor, workspace_id: str, run_id: str) -> RunRecord:
+        self._writable(actor, workspace_id, run_id)
+
+        def apply(run: RunRecord) -> RunRecord:
+            if run.state is not RunState.NOT_STARTED:
+                return run  # an agent started it, or it was started before
+            return rules.advance(run, RunState.RUNNING, reason="Started by its owner", at=self._now())
+
+        return self._told(self._shelf.runs.change(workspace_id, run_id, apply))
+
+    def complete(self, actor: Actor, workspace_id: str, run_id: str) -> RunRecord:
+        run = self._writable(actor, workspace_id, run_id)
+        if run.job is not None and not run.ended:
+            if actor.kind == "user":
+                raise Conflict(
+                    f"Run {run_id} is executed by an agent, which says how it ended. cancel() stops it."
+                )
+            return run  # the script may call complete(); its exit status is what counts
+        return self._end(run, RunState.COMPLETED, "Completed by its owner")
+
+    def fail(
+        self, actor: Actor, workspace_id: str, run_id: str, message: str | None, code: str | None
+    ) -> RunRecord:
+        run = self._writable(actor, workspace_id, run_id)
+        text = message or "fail() was called for this run."
+        error = {"code": code or "UserError", "message": text}
+        if run.job is None or run.handle is None:
+            return self._end(run, RunState.FAILED, text, error)
+
+        def mark(found: RunRecord) -> RunRecord:
+            """The agent has the last word, and will find that the run has failed whatever the exit status is."""
+            if found.ended:
+                return found
+            return replace(found, error=error, cancel_requested=found.cancel_requested or actor.kind == "user")
+
+        marked = self._shelf.runs.change(workspace_id, run_id, mark)
+        self._wake()
+        return self._told(marked)
+
+    def cancel(self, actor: Actor, workspace_id: str, run_id: str, reason: str = "cancel() was called") -> RunRecord:
+        """Works in any state. A run that has ended stays as it ended."""
+        run = self._writable(actor, workspace_id, run_id)
+        if run.ended:
+            return run
+        if run.job is not None and run.handle is not None:
+
+            def ask(found: RunRecord) -> RunRecord:
+                if found.ended:
+                    return found
+                asked = replace(found, cancel_requested=True)
+                return rules.note(asked, f"Asked to stop: {reason}", at=self._now(), until="ends when it has stopped")
+
+            run = self._told(self._shelf.runs.change(workspace_id, run_id, ask))
+            self._wake()
+            return run
+        return self._end(run, RunState.CANCELED, reason)
+
+    def _end(
+        self, run: RunRecord, state: RunState, reason: str, error: Mapping[str, Any] | None = None
+    ) -> RunRecord:
+        def apply(found: RunRecord) -> RunRecord:
+            return rules.end(found, state, reason=reason, at=self._now(), error=error)
+
+        return self.ended(self._shelf.runs.change(run.workspace_id, run.id, apply))
+
+    def ended(self, run: RunRecord) -> RunRecord:
+        """A run has just ended: seal its files and let nothing below it linger."""
+        self._shelf.files.seal(run.workspace_id, run.id)
+        self._heard.pop(run.id, None)
+        for child in self._shelf.runs.find_all(
+            RunFilter(workspace_id=run.workspace_id, parent_id=run.id, archived=None)
+        ):
+            if child.ended:
+                continue
+            if run.state is not RunState.COMPLETED:
+                self.cancel(Actor("user"), run.workspace_id, child.id, f"its parent {run.id} ended early")
+            elif child.job is None:  # it lived in the parent's process, which is gone
+                self._end(child, RunState.COMPLETED, f"Its parent {run.id} completed")
+        self._wake()
+        return self._told(run)
+
+    # -- reported
+
+    def report(
+        self, actor: Actor, workspace_id: str, run_id: str, header: Mapping[str, Any], parts: list[memoryview]
+    ) -> dict[str, Any]:
+        """What an agent or the owner of an interactive run tells. All of it may be told again and counts once."""
+        run = self._writable(actor, workspace_id, run_id)
+        if actor.kind == "run":
+            actor = Actor("agent", actor.workspace_id, actor.run_id)
+        positions = {}
+        named: dict[str, tuple[str, int]] = {}
+        for kind, data in zip(header.get("parts", []), parts, strict=True):
+            what = kind["kind"]
+            if what == "log":
+                positions[f"log:{kind['name']}"] = self._take_log(run, kind["name"], kind["offset"], data)
+            elif what == "journal":
+                positions[f"journal:{kind['stream']}"] = self._take_journal(
+                    run, kind["stream"], kind["offset"], data
+                )
+            elif what == "file":
+                named[check_path(kind["name"])] = self._shelf.blobs.put([data])
+            else:
+                raise UserErrorException(f"A report cannot hold a part of kind {what!r}.")
+        for name, digest in header.get("files", {}).items():
+            named[check_path(name)] = (digest, self._shelf.blobs.size(digest))
+        self._shelf.files.put(workspace_id, run_id, named, self._now())
+        run = self._take_steps(run, header)
+        self._bulletin.tell(run_id)
+        return {"positions": positions, "cancel": run.cancel_requested, "state": run.state.value}
+
+    def _take_log(self, run: RunRecord, name: str, offset: int, data: memoryview) -> int:
+        check_path(name)
+        return self._shelf.files.append(
+            run.workspace_id, run.id, name, offset, data, self._now(), ALIASES.get(name, ())
+        )
+
+    def _take_journal(self, run: RunRecord, stream: str, offset: int, data: memoryview) -> int:
+        if not len(data):
+            return self._shelf.metrics.position(run.workspace_id, run.id, stream)
+        points, _ = parse_lines(bytes(data))
+        return self._shelf.metrics.append(
+            run.workspace_id, run.id, stream, offset, offset + len(data), points
+        )
+
+    def _take_steps(self, run: RunRecord, header: Mapping[str, Any]) -> RunRecord:
+        now = self._now()
+        if not header.get("steps") and not header.get("verdict"):
+            if not run.ended and now - self._heard.get(run.id, 0.0) > _HEARD_EVERY:
+                self._shelf.runs.heard(run.workspace_id, run.id, now)
+            self._heard[run.id] = now
+            return run
+
+        def apply(found: RunRecord) -> RunRecord:
+            if found.ended:
+                return found
+            found = replace(found, last_heard=now)
+            for step in header.get("steps", []):
+                state = RunState(step["state"]) if step.get("state") else found.state
+                reason, at, until = str(step["reason"]), float(step["at"]), str(step.get("until", ""))
+                if state is found.state:
+                    found = rules.note(found, reason, at=at, until=until)
+                elif state in rules.next_states(found):  # one that was told before lies behind
+                    found = rules.advance(found, state, reason=reason, at=at, until=until)
+            verdict = header.get("verdict")
+            if not verdict:
+                return found
+            notices = tuple(str(notice) for notice in verdict.get("notices") or ())
+            found = replace(found, warnings=(*found.warnings, *notices))
+            state, reason, error = RunState(verdict["state"]), str(verdict["reason"]), verdict.get("error")
+            if found.error and state is not RunState.FAILED:  # fail() was called for it
+                state, reason, error = RunState.FAILED, str(found.error["message"]), found.error
+            return rules.end(found, state, reason=reason, at=float(verdict.get("at", now)), error=error)
+
+        was_ended = run.ended
+        run = self._shelf.runs.change(run.workspace_id, run.id, apply)
+        return self.ended(run) if run.ended and not was_ended else run
+
+    # -- read
+
+    def metrics(
+        self, actor: Actor, workspace_id: str, run_id: str, name: str | None, recursive: bool, type: str | None
+    ) -> dict[str, Any]:
+        run = self.get(actor, workspace_id, run_id)
+        runs = [run, *(self.descendants(actor, workspace_id, run_id) if recursive else [])]
+        ids = [each.id for each in runs if type is None or each.type == type]
+        return {key: assemble(points) for key, points in self._shelf.metrics.points(workspace_id, ids, name).items()}
+
+    def log_length(self, workspace_id: str, run_id: str, name: str) -> int:
+        try:
+            return self._shelf.files.get(workspace_id, run_id, name).size
+        except NotFound:
+            return 0
+
+    def check_writable(self, actor: Actor, workspace_id: str, run_id: str) -> None:
+        self._writable(actor, workspace_id, run_id)
+
+    # -- helpers
+
+    def _writable(self, actor: Actor, workspace_id: str, run_id: str) -> RunRecord:
+        run = self._shelf.runs.get(workspace_id, run_id)
+        if actor.kind == "user" or actor.run_id == run_id:
+            actor.may_write(workspace_id, run_id)
+            return run
+        actor.may_write(workspace_id, run_id, self._ancestors(run))
+        return run
+
+    def _ancestors(self, run: RunRecord) -> tuple[str, ...]:
+        above = []
+        while run.parent_id is not None:
+            above.append(run.parent_id)
+            run = self._shelf.runs.get(run.workspace_id, run.parent_id)
+        return tuple(above)
+
+    def _fresh(self, run: RunRecord) -> RunRecord:
+        """With the newest sign of life, which is written down only now and then."""
+        heard = self._heard.get(run.id)
+        return run if heard is None or heard <= (run.last_heard or 0.0) else replace(run, last_heard=heard)
+
+    def _told(self, run: RunRecord) -> RunRecord:
+        self._bulletin.tell(run.id)
+        return run

@@ -1,0 +1,39 @@
+"""The stores of one server, side by side, as everything above needs them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from lapis.server.store.blobs import BlobFolder
+from lapis.server.store.database import Database
+from lapis.server.store.files import FileStore
+from lapis.server.store.metrics import MetricStore
+from lapis.server.store.runs import RunStore
+from lapis.server.store.snapshots import SnapshotStore
+from lapis.server.store.workspaces import WorkspaceStore
+
+
+@dataclass(frozen=True)
+class Shelf:
+    database: Database
+    workspaces: WorkspaceStore
+    runs: RunStore
+    metrics: MetricStore
+    files: FileStore
+    snapshots: SnapshotStore
+    blobs: BlobFolder
+
+
+def open_shelf(home: str) -> Shelf:
+    database = Database(os.path.join(home, "lapis.db"))
+    blobs = BlobFolder(os.path.join(home, "blobs"))
+    return Shelf(
+        database=database,
+        workspaces=WorkspaceStore(database),
+        runs=RunStore(database),
+        metrics=MetricStore(database),
+        files=FileStore(database, blobs, os.path.join(home, "live")),
+        snapshots=SnapshotStore(database, blobs),
+        blobs=blobs,
+    )

@@ -1,0 +1,155 @@
+"""What can be done with workspaces and experiments."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lapis.domain.run import check_experiment_name, check_labels
+from lapis.errors import Conflict, NotFound, UserErrorException, WorkspaceException
+from lapis.server.control.access import Actor
+from lapis.server.control.shelf import Shelf
+
+DEFAULT = ("local", "local", "default")  # subscription, resource group and name of the workspace that always exists
+_NAME = re.compile(r"^[a-zA-Z0-9][\w-]{1,32}$", re.ASCII)
+
+
+@dataclass(frozen=True)
+class NewWorkspace:
+    __pydantic_config__ = {"extra": "forbid"}
+
+    name: str
+    subscription_id: str = DEFAULT[0]
+    resource_group: str = DEFAULT[1]
+    location: str = "local"
+    friendly_name: str | None = None
+    description: str | None = None
+    sku: str = "basic"
+    tags: dict[str, str | None] = field(default_factory=dict)
+    exist_ok: bool = False
+
+
+class Workspaces:
+    def __init__(self, shelf: Shelf, now: Callable[[], float]) -> None:
+        self._store = shelf.workspaces
+        self._shelf = shelf
+        self._now = now
+
+    def ensure_default(self) -> dict[str, Any]:
+        subscription_id, resource_group, name = DEFAULT
+        new = NewWorkspace(name, subscription_id, resource_group, exist_ok=True)
+        return self.create(Actor("user"), new)
+
+    def create(self, actor: Actor, new: NewWorkspace) -> dict[str, Any]:
+        actor.may_change_workspace()
+        if not _NAME.match(new.name):
+            raise UserErrorException(
+                f"Workspace name {new.name!r} cannot be used. A name is 2 to 33 letters, digits, dashes and "
+                "underscores, and begins with a letter or a digit."
+            )
+        found = self._store.find(
+            name=new.name, subscription_id=new.subscription_id, resource_group=new.resource_group
+        )
+        if found and new.exist_ok:
+            return found[0]
+        workspace = {
+            "id": str(uuid.uuid4()),
+            "name": new.name,
+            "subscription_id": new.subscription_id,
+            "resource_group": new.resource_group,
+            "location": new.location,
+            "friendly_name": new.friendly_name or new.name,
+            "description": new.description or "",
+            "sku": new.sku,
+            "tags": check_labels("tags", new.tags),
+            "created_at": self._now(),
+        }
+        self._store.add(workspace)
+        return workspace
+
+    def find(self, actor: Actor, **where: str | None) -> list[dict[str, Any]]:
+        return [w for w in self._store.find(**where) if actor.workspace_id in (None, w["id"])]
+
+    def get(self, actor: Actor, workspace_id: str) -> dict[str, Any]:
+        actor.may_read(workspace_id)
+        found = self._store.find(id=workspace_id)
+        if not found:
+            known = ", ".join(sorted(w["name"] for w in self._store.find())) or "none"
+            raise WorkspaceException(f"No workspace with id '{workspace_id}' on this server. Known: {known}.")
+        return found[0]
+
+    def update(self, actor: Actor, workspace_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+        actor.may_change_workspace()
+        known = {"friendly_name", "description", "tags", "image_build_compute"}
+        if set(changes) - known:
+            raise UserErrorException(f"A workspace has no {', '.join(sorted(set(changes) - known))} to change.")
+        workspace = dict(self.get(actor, workspace_id), **changes)
+        self._store.replace(workspace)
+        return workspace
+
+    def delete(self, actor: Actor, workspace_id: str) -> None:
+        actor.may_change_workspace()
+        workspace = self.get(actor, workspace_id)
+        live = [run.id for run in self._shelf.runs.active() if run.workspace_id == workspace_id]
+        if live:
+            raise Conflict(
+                f"Workspace '{workspace['name']}' has runs that have not ended: {', '.join(live[:5])}"
+                f"{' and more' if len(live) > 5 else ''}. Cancel them first."
+            )
+        self._store.remove(workspace_id)
+
+    def add_experiment(self, actor: Actor, workspace_id: str, name: str) -> dict[str, Any]:
+        actor.may_read(workspace_id)
+        self.get(actor, workspace_id)
+        return self._store.add_experiment(workspace_id, new_experiment(name, self._now()))
+
+    def experiments(
+        self, actor: Actor, workspace_id: str, name: str | None, view: str, tags: Mapping[str, str | None]
+    ) -> list[dict[str, Any]]:
+        actor.may_read(workspace_id)
+        wanted = {"ActiveOnly": (False,), "ArchivedOnly": (True,), "All": (False, True)}.get(view)
+        if wanted is None:
+            raise UserErrorException(f"View {view!r} is unknown. Known: ActiveOnly, ArchivedOnly, All.")
+        return [
+            experiment
+            for experiment in self._store.experiments(workspace_id, name)
+            if (experiment["archived_at"] is not None) in wanted
+            and all(k in experiment["tags"] and v in (None, experiment["tags"][k]) for k, v in tags.items())
+        ]
+
+    def change_experiment(
+        self, actor: Actor, workspace_id: str, experiment_id: str, changes: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """`tags` sets some, `remove_tags` removes some, `archived` and `name` do what they say."""
+        actor.may_read(workspace_id)
+        found = [e for e in self._store.experiments(workspace_id) if e["id"] == experiment_id]
+        if not found:
+            raise NotFound(f"No experiment with id '{experiment_id}'. Experiment.list(workspace) shows them.")
+        experiment = dict(found[0])
+        tags = {**experiment["tags"], **check_labels("tags", changes.get("tags", {}))}
+        experiment["tags"] = {k: v for k, v in tags.items() if k not in changes.get("remove_tags", ())}
+        if "archived" in changes:
+            experiment["archived_at"] = self._now() if changes["archived"] else None
+        if changes.get("name"):
+            experiment["name"] = check_experiment_name(changes["name"])
+        self._store.replace_experiment(workspace_id, experiment)
+        return experiment
+
+    def delete_experiment(self, actor: Actor, workspace_id: str, experiment_id: str) -> None:
+        if actor.kind != "user":
+            actor.may_change_workspace()
+        self._store.remove_experiment(workspace_id, experiment_id)
+
+
+def new_experiment(name: str, now: float) -> dict[str, Any]:
+    return {
+        "id": str(uuid.uuid4()),
+        "name": check_experiment_name(name),
+        "created_at": now,
+        "archived_at": None,
+        "tags": {},
+        "runs": 0,
+    }

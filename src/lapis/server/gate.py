@@ -1,0 +1,106 @@
+"""The one gate in front of every route: who asks, and may a request of this kind come in at all. Denies by default."""
+
+from __future__ import annotations
+
+import json
+import time
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lapis.errors import AuthenticationException, AzureMLException, Forbidden, to_wire
+from lapis.server.api.system import System
+from lapis.server.control.access import VIEWER, Actor
+from lapis.server.studio.login import LOGIN_PAGE, LOGIN_PATH, PAGE_HEADERS
+
+COOKIE = "lapis_view"
+_LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
+_BODY_LIMIT = 1 << 10
+
+
+class Gate:
+    """Lets in a bearer token, a signed link to one file, or a viewer's cookie for looking at pages. Nothing else."""
+
+    def __init__(self, app: ASGIApp, system: System, host: str) -> None:
+        self._app = app
+        self._system = system
+        self._hosts = _LOOPBACK | {host}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        self._system.last_request = time.monotonic()
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        try:
+            self._check_host(headers.get("host", ""))
+            if scope["path"] == LOGIN_PATH and scope["method"] == "POST":
+                await self._log_in(receive, send)
+                return
+            scope["lapis_actor"] = self._actor(scope, headers)
+        except AzureMLException as error:
+            wants_page = scope["path"].startswith("/studio") and scope["method"] == "GET"
+            if isinstance(error, AuthenticationException) and not isinstance(error, Forbidden) and wants_page:
+                await _answer(send, 401, LOGIN_PAGE.encode(), PAGE_HEADERS)
+            else:
+                await _answer(send, error.status, json.dumps(to_wire(error)).encode(), _JSON)
+            return
+        await self._app(scope, receive, send)
+
+    def _check_host(self, host: str) -> None:
+        """A page of another origin that rebinds its name to this address still says its own name here."""
+        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+        if name not in self._hosts:
+            raise Forbidden(f"This server does not answer under the name {name!r}.")
+
+    def _actor(self, scope: Scope, headers: dict[str, str]) -> Actor:
+        access, now = self._system.access, self._system.now()
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        if token:
+            if kind.lower() != "bearer":
+                raise AuthenticationException("Only bearer tokens are understood: Authorization: Bearer <token>.")
+            return access.actor(token.strip(), now)
+        if scope["method"] == "GET" and b"signature=" in scope["query_string"]:
+            query = parse_qs(scope["query_string"].decode("latin-1"))
+            path = scope.get("raw_path", b"").decode("latin-1").split("?")[0] or scope["path"]
+            access.check_link(path, query.get("expires", [""])[0], query["signature"][0], now)
+            return VIEWER
+        if scope["method"] == "GET" and scope["path"].startswith("/studio"):
+            actor = access.actor(_cookie(headers.get("cookie", "")), now)
+            return Actor("viewer") if actor.kind in ("viewer", "user") else actor
+        return access.actor(None, now)
+
+    async def _log_in(self, receive: Receive, send: Send) -> None:
+        body = b""
+        while len(body) <= _BODY_LIMIT:
+            message = await receive()
+            body += message.get("body", b"")
+            if not message.get("more_body"):
+                break
+        key = body.decode("latin-1").strip()
+        actor = self._system.access.actor(key, self._system.now())
+        if actor.kind not in ("viewer", "user"):
+            raise Forbidden("This key does not open pages.")
+        cookie = f"{COOKIE}={self._system.access.viewer_key}; Path=/studio; HttpOnly; SameSite=Strict"
+        await _answer(send, 204, b"", {**_JSON, "set-cookie": cookie})
+
+
+_JSON = {"content-type": "application/json", "x-content-type-options": "nosniff"}
+
+
+def _cookie(text: str) -> str | None:
+    try:
+        morsel = SimpleCookie(text).get(COOKIE)
+    except CookieError:
+        return None
+    return morsel.value if morsel is not None else None
+
+
+async def _answer(send: Send, status: int, body: bytes, headers: dict[str, str]) -> None:
+    raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+    raw.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,104 @@
+"""Opens the database, brings it up to date, and hands out read and write transactions."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, create_engine, event, text
+from sqlalchemy.exc import DatabaseError, OperationalError
+
+from lapis.errors import AzureMLException, Conflict, StorageFull
+
+HEAD = "0001"  # the newest migration; a test holds it equal to Alembic's own idea
+
+
+class Database:
+    """One SQLite file in WAL mode: many readers, one writer at a time, a commit that survives kill -9."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._writing = threading.Lock()
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        self._engine = create_engine(f"sqlite:///{path}", pool_size=40, max_overflow=0)
+        event.listen(self._engine, "connect", _configure)
+        self._upgrade()
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        with _clear_errors(self.path), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction that is committed at the end of the block, or leaves nothing behind."""
+        with _clear_errors(self.path), self._writing, self._engine.connect() as connection:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.commit()
+            except BaseException:
+                connection.rollback()
+                raise
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def _upgrade(self) -> None:
+        found = self._version()
+        if found == HEAD:
+            return
+        if found is not None and found > HEAD:
+            raise Conflict(
+                f"The database {self.path} was written by a newer release of Lapis (schema {found}; this release "
+                f"knows {HEAD}). Install that release, or point LAPIS_HOME somewhere else."
+            )
+        from alembic import command  # late: only a new or an older database needs it
+        from alembic.config import Config
+
+        config = Config()
+        config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+        with self.write() as connection:
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+
+    def _version(self) -> str | None:
+        with self.read() as connection:
+            there = connection.execute(text("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'")).first()
+            row = connection.execute(text("SELECT version_num FROM alembic_version")).first() if there else None
+            return str(row[0]) if row else None
+
+
+def _configure(connection: sqlite3.Connection, _: object) -> None:
+    connection.isolation_level = None  # we say BEGIN ourselves
+    for pragma in (
+        "journal_mode=WAL",
+        "synchronous=NORMAL",
+        "busy_timeout=30000",
+        "foreign_keys=ON",
+        "cache_size=-20000",
+        "temp_store=MEMORY",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+@contextmanager
+def _clear_errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (OperationalError, DatabaseError) as error:
+        said = str(error.orig)
+        if "disk is full" in said or "disk I/O error" in said:
+            raise StorageFull(
+                f"The disk that holds {path} is full ({said}). Free some space; what was not acknowledged is kept by "
+                "its sender and comes again."
+            ) from error
+        if "readonly" in said or "unable to open" in said:
+            raise AzureMLException(
+                f"The database {path} cannot be written ({said}). Point LAPIS_HOME at a folder that can."
+            ) from error
+        raise

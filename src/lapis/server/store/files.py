@@ -1,0 +1,198 @@
+"""Keeps which files a run has, and the ones that still grow while it runs."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, select, update
+from sqlalchemy.dialects.sqlite import insert as upsert
+
+from lapis.domain.tree import resolve_under
+from lapis.errors import NotFound, StorageFull
+from lapis.server.store.blobs import BlobFolder
+from lapis.server.store.database import Database
+from lapis.server.store.tables import run_files, runs
+
+
+@dataclass(frozen=True)
+class RunFile:
+    name: str
+    size: int
+    created_at: float
+    hash: str | None = None
+    alias_of: str | None = None
+
+
+class FileStore:
+    """A file is a blob, or grows under `live/<workspace>/<run>/` until the run ends and it is sealed into one."""
+
+    def __init__(self, database: Database, blobs: BlobFolder, live: str) -> None:
+        self._database = database
+        self._blobs = blobs
+        self._live = live
+        self._appending = threading.Lock()
+        os.makedirs(live, exist_ok=True)
+
+    def list(self, workspace_id: str, run_id: str) -> list[RunFile]:
+        with self._database.read() as connection:
+            query = select(run_files).where(run_files.c.run_pk == _run_pk(connection, workspace_id, run_id))
+            rows = connection.execute(query.order_by(run_files.c.name)).all()
+        return [self._with_size(workspace_id, run_id, _to_file(row)) for row in rows]
+
+    def get(self, workspace_id: str, run_id: str, name: str) -> RunFile:
+        with self._database.read() as connection:
+            pk = _run_pk(connection, workspace_id, run_id)
+            query = select(run_files).where(run_files.c.run_pk == pk, run_files.c.name == name)
+            row = connection.execute(query).first()
+        if row is None:
+            raise NotFound(f"Run {run_id} has no file named '{name}'. get_file_names() lists what it has.")
+        return self._with_size(workspace_id, run_id, _to_file(row))
+
+    def put(self, workspace_id: str, run_id: str, files: dict[str, tuple[str, int]], at: float) -> None:
+        """Name blobs as files of the run. A name that exists is replaced."""
+        if not files:
+            return
+        with self._database.write() as connection:
+            pk = _run_pk(connection, workspace_id, run_id)
+            for name, (digest, size) in files.items():
+                row = {"hash": digest, "size": size, "created_at": at, "alias_of": None}
+                connection.execute(
+                    upsert(run_files)
+                    .values(run_pk=pk, name=name, **row)
+                    .on_conflict_do_update(index_elements=["run_pk", "name"], set_=row)
+                )
+
+    def append(
+        self, workspace_id: str, run_id: str, name: str, offset: int, data: memoryview, at: float, aliases: tuple[str, ...]
+    ) -> int:
+        """Let a file grow; give the length reached. Bytes it has already are not written again, a gap is not made."""
+        path = self._path(workspace_id, run_id, name)
+        with self._appending:
+            try:
+                length = os.path.getsize(path)
+            except FileNotFoundError:
+                if self._sealed(workspace_id, run_id, name):
+                    return offset + len(data)  # the run has ended and these bytes were taken before
+                self._begin(workspace_id, run_id, name, at, aliases)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                length = 0
+            if offset > length:
+                return length
+            fresh = data[length - offset :]
+            if len(fresh) or length == 0:
+                _append_all(path, fresh, length)
+            return max(length, offset + len(data))
+
+    def length(self, workspace_id: str, run_id: str, name: str) -> int:
+        try:
+            return os.path.getsize(self._path(workspace_id, run_id, name))
+        except FileNotFoundError:
+            return 0
+
+    def read(self, workspace_id: str, run_id: str, file: RunFile, start: int = 0) -> Iterator[bytes]:
+        """The file's bytes from `start`, as far as they go now."""
+        source = self._blobs.path(file.hash) if file.hash else self._path(workspace_id, run_id, file.alias_of or file.name)
+        try:
+            opened = open(source, "rb")
+        except FileNotFoundError:  # it grew a moment ago and was sealed meanwhile
+            fresh = self.get(workspace_id, run_id, file.name)
+            if fresh.hash is None or fresh.hash == file.hash:
+                raise NotFound(f"The bytes of '{file.name}' of run {run_id} are not there any more.") from None
+            opened = self._blobs.open(fresh.hash)
+        with opened:
+            opened.seek(start)
+            while chunk := opened.read(1 << 20):
+                yield chunk
+
+    def seal(self, workspace_id: str, run_id: str) -> None:
+        """The run has ended: what grew becomes blobs. May be repeated after a crash half way."""
+        root = os.path.join(self._live, workspace_id, run_id)
+        if not os.path.isdir(root):
+            return
+        with self._appending:
+            for folder, _, names in os.walk(root):
+                for leaf in names:
+                    path = os.path.join(folder, leaf)
+                    name = os.path.relpath(path, root).replace(os.sep, "/")
+                    digest, size = self._blobs.adopt(path)
+                    with self._database.write() as connection:
+                        pk = _run_pk(connection, workspace_id, run_id)
+                        connection.execute(
+                            update(run_files)
+                            .where(run_files.c.run_pk == pk)
+                            .where((run_files.c.name == name) | (run_files.c.alias_of == name))
+                            .values(hash=digest, size=size)
+                        )
+            shutil.rmtree(root, ignore_errors=True)
+
+    def unsealed(self) -> list[tuple[str, str]]:
+        return [
+            (workspace_id, run_id)
+            for workspace_id in os.listdir(self._live)
+            for run_id in os.listdir(os.path.join(self._live, workspace_id))
+        ]
+
+    def forget(self, workspace_id: str, run_id: str) -> None:
+        shutil.rmtree(os.path.join(self._live, workspace_id, run_id), ignore_errors=True)
+
+    def _path(self, workspace_id: str, run_id: str, name: str) -> str:
+        return resolve_under(os.path.join(self._live, workspace_id, run_id), name)
+
+    def _begin(self, workspace_id: str, run_id: str, name: str, at: float, aliases: tuple[str, ...]) -> None:
+        with self._database.write() as connection:
+            pk = _run_pk(connection, workspace_id, run_id)
+            for each in (name, *aliases):
+                alias_of = None if each == name else name
+                row = {"hash": None, "size": 0, "created_at": at, "alias_of": alias_of}
+                connection.execute(
+                    upsert(run_files)
+                    .values(run_pk=pk, name=each, **row)
+                    .on_conflict_do_update(index_elements=["run_pk", "name"], set_=row)
+                )
+
+    def _sealed(self, workspace_id: str, run_id: str, name: str) -> bool:
+        with self._database.read() as connection:
+            pk = _run_pk(connection, workspace_id, run_id)
+            query = select(run_files.c.hash, runs.c.state).join(runs, runs.c.pk == run_files.c.run_pk)
+            row = connection.execute(query.where(run_files.c.run_pk == pk, run_files.c.name == name)).first()
+        return row is not None and row.hash is not None
+
+    def _with_size(self, workspace_id: str, run_id: str, file: RunFile) -> RunFile:
+        if file.hash is not None:
+            return file
+        size = self.length(workspace_id, run_id, file.alias_of or file.name)
+        return RunFile(file.name, size, file.created_at, None, file.alias_of)
+
+
+def _append_all(path: str, data: memoryview, length: int) -> None:
+    try:
+        with open(path, "ab", buffering=0) as file:
+            try:
+                while len(data):
+                    data = data[file.write(data) :]
+            except OSError:
+                os.truncate(path, length)  # all of it or nothing, so that the length stays what was acknowledged
+                raise
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StorageFull("The server's disk is full: the log is kept by its sender and comes again.") from error
+        raise
+
+
+def _run_pk(connection: Connection, workspace_id: str, run_id: str) -> int:
+    pk = connection.execute(
+        select(runs.c.pk).where(runs.c.workspace_id == workspace_id, runs.c.id == run_id)
+    ).scalar()
+    if pk is None:
+        raise NotFound(f"No run with id '{run_id}' in this workspace.")
+    return int(pk)
+
+
+def _to_file(row: Any) -> RunFile:
+    return RunFile(row.name, row.size, row.created_at, row.hash, row.alias_of)

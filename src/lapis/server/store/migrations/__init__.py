@@ -1,0 +1,1 @@
+"""Alembic's folder: how a database of an older release becomes one of this release."""

@@ -1,0 +1,231 @@
+"""Keeps runs: whole values, replaced only by someone who has seen the newest one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, exists, insert, select, update
+
+from lapis.domain.run import ENDED, RunRecord
+from lapis.errors import Conflict, NotFound
+from lapis.server.store.database import Database
+from lapis.server.store.tables import (
+    experiments,
+    journals,
+    metric_points,
+    metric_series,
+    run_files,
+    run_labels,
+    runs,
+)
+
+
+@dataclass(frozen=True)
+class RunFilter:
+    """Which runs. Every field that is set narrows; the newest come first unless `oldest_first`."""
+
+    workspace_id: str | None = None
+    experiment: str | None = None
+    parent_id: str | None = None
+    root_id: str | None = None
+    roots_only: bool = False
+    type: str | None = None
+    states: tuple[str, ...] = ()
+    target: str | None = None
+    tags: tuple[tuple[str, str | None], ...] = ()  # None: any value
+    properties: tuple[tuple[str, str | None], ...] = ()
+    archived: bool | None = False  # None: both
+    oldest_first: bool = False
+    best_by: tuple[str, str] | None = None  # (metric, "maximize" | "minimize")
+
+
+class RunStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, run: RunRecord, experiment: dict[str, Any]) -> RunRecord:
+        """Keep a new run and give it its number. The same create again (same nonce) is silent."""
+        with self._database.write() as connection:
+            return self._add(connection, run, experiment)
+
+    def add_many(self, many: list[RunRecord], experiment: dict[str, Any]) -> list[RunRecord]:
+        """All of them, or none."""
+        with self._database.write() as connection:
+            return [self._add(connection, run, experiment) for run in many]
+
+    def _add(self, connection: Connection, run: RunRecord, experiment: dict[str, Any]) -> RunRecord:
+        there = connection.execute(_one(run.workspace_id, run.id)).first()
+        if there is not None:
+            known = _to_record(there)
+            if run.nonce and known.nonce == run.nonce:
+                return known
+            raise Conflict(f"A run with id '{run.id}' exists already. Run.get(workspace, '{run.id}') gives it.")
+        home = connection.execute(
+            update(experiments)
+            .where(experiments.c.workspace_id == run.workspace_id, experiments.c.name == run.experiment)
+            .values(runs=experiments.c.runs + 1)
+            .returning(experiments.c.pk, experiments.c.runs)
+        ).first()
+        if home is None:  # the first run of this experiment makes it
+            home = connection.execute(
+                insert(experiments)
+                .values(
+                    id=experiment["id"],
+                    workspace_id=run.workspace_id,
+                    name=run.experiment,
+                    runs=1,
+                    body=json.dumps(experiment),
+                )
+                .returning(experiments.c.pk, experiments.c.runs)
+            ).one()
+        run = replace(run, number=home.runs)
+        pk = connection.execute(
+            insert(runs).values(**_to_row(run), experiment_pk=home.pk).returning(runs.c.pk)
+        ).scalar_one()
+        _write_labels(connection, pk, run)
+        return run
+
+    def get(self, workspace_id: str, run_id: str) -> RunRecord:
+        with self._database.read() as connection:
+            return _to_record(_found(connection.execute(_one(workspace_id, run_id)).first(), run_id))
+
+    def find(self, where: RunFilter, limit: int, cursor: int | None = None) -> tuple[list[RunRecord], int | None]:
+        """A page, and the cursor of the next page or None. Never reads metric points."""
+        query = _select(where)
+        if where.best_by is None:
+            query = query.order_by(runs.c.pk if where.oldest_first else runs.c.pk.desc())
+            if cursor is not None:
+                query = query.where(runs.c.pk > cursor if where.oldest_first else runs.c.pk < cursor)
+        with self._database.read() as connection:
+            rows = connection.execute(query.limit(limit + 1)).all()
+        page = rows[:limit]
+        more = page[-1].pk if len(rows) > limit and where.best_by is None else None
+        return [_to_record(row) for row in page], more
+
+    def find_all(self, where: RunFilter) -> list[RunRecord]:
+        with self._database.read() as connection:
+            return [_to_record(row) for row in connection.execute(_select(where).order_by(runs.c.pk))]
+
+    def active(self) -> list[RunRecord]:
+        """Runs that have not ended, oldest first."""
+        query = select(runs).where(runs.c.state.not_in([state.value for state in ENDED])).order_by(runs.c.pk)
+        with self._database.read() as connection:
+            return [_to_record(row) for row in connection.execute(query)]
+
+    def change(self, workspace_id: str, run_id: str, how: Callable[[RunRecord], RunRecord]) -> RunRecord:
+        """Read, change and keep in one transaction, so that no other change comes between."""
+        with self._database.write() as connection:
+            row = _found(connection.execute(_one(workspace_id, run_id)).first(), run_id)
+            before = _to_record(row)
+            after = how(before)
+            if after == before:
+                return before
+            after = replace(after, revision=before.revision + 1)
+            connection.execute(update(runs).where(runs.c.pk == row.pk).values(**_to_row(after)))
+            if (after.tags, after.properties) != (before.tags, before.properties):
+                connection.execute(delete(run_labels).where(run_labels.c.run_pk == row.pk))
+                _write_labels(connection, row.pk, after)
+            return after
+
+    def heard(self, workspace_id: str, run_id: str, at: float) -> None:
+        """A sign of life: no change of the run, so no new revision."""
+        with self._database.write() as connection:
+            connection.execute(
+                update(runs).where(runs.c.workspace_id == workspace_id, runs.c.id == run_id).values(last_heard=at)
+            )
+
+    def remove(self, workspace_id: str, run_ids: Iterable[str]) -> None:
+        with self._database.write() as connection:
+            remove_runs(connection, and_(runs.c.workspace_id == workspace_id, runs.c.id.in_(list(run_ids))))
+
+
+def remove_runs(connection: Connection, which: ColumnElement[bool]) -> None:
+    """Remove runs with all that hangs on them. Their blobs stay: other runs may share them."""
+    mine = select(runs.c.pk).where(which)
+    series = select(metric_series.c.pk).where(metric_series.c.run_pk.in_(mine))
+    connection.execute(delete(metric_points).where(metric_points.c.series_pk.in_(series)))
+    for table in (metric_series, journals, run_files, run_labels):
+        connection.execute(delete(table).where(table.c.run_pk.in_(mine)))
+    connection.execute(delete(runs).where(which))
+
+
+def _one(workspace_id: str, run_id: str) -> Select[Any]:
+    return select(runs).where(runs.c.workspace_id == workspace_id, runs.c.id == run_id)
+
+
+def _found(row: Row[Any] | None, run_id: str) -> Row[Any]:
+    if row is None:
+        raise NotFound(f"No run with id '{run_id}' in this workspace. `lapis run list` shows the newest ones.")
+    return row
+
+
+def _select(where: RunFilter) -> Select[Any]:
+    query = select(runs)
+    if where.workspace_id is not None:
+        query = query.where(runs.c.workspace_id == where.workspace_id)
+    if where.experiment is not None:
+        home = select(experiments.c.pk).where(experiments.c.name == where.experiment)
+        if where.workspace_id is not None:
+            home = home.where(experiments.c.workspace_id == where.workspace_id)
+        query = query.where(runs.c.experiment_pk == home.scalar_subquery())
+    if where.parent_id is not None:
+        query = query.where(runs.c.parent_id == where.parent_id)
+    if where.root_id is not None:
+        query = query.where(runs.c.root_id == where.root_id)
+    if where.roots_only:
+        query = query.where(runs.c.parent_id.is_(None))
+    if where.type is not None:
+        query = query.where(runs.c.type == where.type)
+    if where.target is not None:
+        query = query.where(runs.c.target == where.target)
+    if where.states:
+        query = query.where(runs.c.state.in_(where.states))
+    if where.archived is not None:
+        query = query.where(runs.c.archived_at.is_not(None) if where.archived else runs.c.archived_at.is_(None))
+    for kind, labels in (("t", where.tags), ("p", where.properties)):
+        for key, value in labels:
+            label = and_(
+                run_labels.c.run_pk == runs.c.pk, run_labels.c.kind == kind, run_labels.c.key == key
+            )
+            query = query.where(exists().where(label if value is None else and_(label, run_labels.c.value == value)))
+    if where.best_by is not None:
+        name, goal = where.best_by
+        column = metric_series.c.greatest if goal == "maximize" else metric_series.c.least
+        ordered = column.desc() if goal == "maximize" else column
+        query = query.join(metric_series, metric_series.c.run_pk == runs.c.pk)
+        query = query.where(metric_series.c.name == name, column.is_not(None)).order_by(ordered)
+        if where.experiment is not None:  # lets the index give the order
+            query = query.where(metric_series.c.experiment_pk == runs.c.experiment_pk)
+            query = query.where(metric_series.c.experiment_pk == home.scalar_subquery())
+    return query
+
+
+_COLUMNS = ("workspace_id", "id", "parent_id", "root_id", "type", "target", "created_at",
+            "archived_at", "last_heard", "revision")  # fmt: skip
+
+
+def _to_row(run: RunRecord) -> dict[str, Any]:
+    body = run.to_json()
+    row: dict[str, Any] = {name: body.pop(name) for name in _COLUMNS}
+    row["state"] = body.pop("state")
+    row["body"] = json.dumps(body, separators=(",", ":"))
+    return row
+
+
+def _to_record(row: Row[Any]) -> RunRecord:
+    body = json.loads(row.body)
+    body.update({name: getattr(row, name) for name in _COLUMNS}, state=row.state)
+    return RunRecord.from_json(body)
+
+
+def _write_labels(connection: Connection, run_pk: int, run: RunRecord) -> None:
+    rows = [
+        {"run_pk": run_pk, "kind": kind, "key": key[:255], "value": value}
+        for kind, labels in (("t", run.tags), ("p", run.properties))
+        for key, value in labels.items()
+    ]
+    if rows:
+        connection.execute(insert(run_labels), rows)

@@ -1,0 +1,142 @@
+"""The tables, as migrations leave them. A change here needs a migration in `migrations/versions`."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData()
+_KEY = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only in a column of type INTEGER
+
+workspaces = Table(
+    "workspaces",
+    metadata,
+    Column("pk", _KEY, primary_key=True),
+    Column("id", String(64), nullable=False, unique=True),
+    Column("subscription_id", String(255), nullable=False),
+    Column("resource_group", String(255), nullable=False),
+    Column("name", String(255), nullable=False),
+    Column("body", Text, nullable=False),
+    UniqueConstraint("subscription_id", "resource_group", "name"),
+)
+
+experiments = Table(
+    "experiments",
+    metadata,
+    Column("pk", _KEY, primary_key=True),
+    Column("id", String(64), nullable=False, unique=True),
+    Column("workspace_id", String(64), nullable=False),
+    Column("name", String(255), nullable=False),
+    Column("archived_at", Float),
+    Column("runs", Integer, nullable=False),  # how many were ever made: the next run's number
+    Column("body", Text, nullable=False),
+    UniqueConstraint("workspace_id", "name"),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("pk", _KEY, primary_key=True),
+    Column("workspace_id", String(64), nullable=False),
+    Column("id", String(256), nullable=False),
+    Column("experiment_pk", _KEY, ForeignKey("experiments.pk"), nullable=False),
+    Column("parent_id", String(256)),
+    Column("root_id", String(256)),
+    Column("type", String(64)),
+    Column("target", String(255)),
+    Column("state", String(16), nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("archived_at", Float),
+    Column("last_heard", Float),
+    Column("revision", Integer, nullable=False),
+    Column("body", Text, nullable=False),
+    UniqueConstraint("workspace_id", "id"),
+    Index("runs_by_experiment", "experiment_pk", "pk"),
+    Index("runs_by_parent", "parent_id"),
+    Index("runs_by_root", "root_id"),
+    Index("runs_by_state", "state"),
+)
+
+# Tags and properties, as an index for filters; what is shown comes from the run's body.
+run_labels = Table(
+    "run_labels",
+    metadata,
+    Column("run_pk", _KEY, ForeignKey("runs.pk"), primary_key=True),
+    Column("kind", String(1), primary_key=True),  # t: tag, p: property
+    Column("key", String(255), primary_key=True),
+    Column("value", Text),
+    Index("run_labels_by_key", "kind", "key", "value"),
+)
+
+run_files = Table(
+    "run_files",
+    metadata,
+    Column("run_pk", _KEY, ForeignKey("runs.pk"), primary_key=True),
+    Column("name", String(1024), primary_key=True),
+    Column("hash", String(64)),  # NULL: it is still growing, under live/
+    Column("size", BigInteger, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("alias_of", String(1024)),
+)
+
+# One row for each metric of each run, with what lists and charts need: lists never touch points.
+metric_series = Table(
+    "metric_series",
+    metadata,
+    Column("pk", _KEY, primary_key=True),
+    Column("run_pk", _KEY, ForeignKey("runs.pk"), nullable=False),
+    Column("experiment_pk", _KEY, nullable=False),
+    Column("name", String(255), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("count", Integer, nullable=False),
+    Column("last", Float),
+    Column("least", Float),
+    Column("greatest", Float),
+    UniqueConstraint("run_pk", "name"),
+    Index("metric_series_by_last", "experiment_pk", "name", "last"),
+    Index("metric_series_by_least", "experiment_pk", "name", "least"),
+    Index("metric_series_by_greatest", "experiment_pk", "name", "greatest"),
+)
+
+metric_points = Table(
+    "metric_points",
+    metadata,
+    Column("series_pk", _KEY, ForeignKey("metric_series.pk"), primary_key=True),
+    Column("seq", Integer, primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("step", BigInteger),
+    Column("number", Float),  # set for a plain float, which most points are
+    Column("json", Text),  # anything else: integers, text, NaN, lists, rows
+    Column("kind", String(16)),  # NULL: the series' kind
+    sqlite_with_rowid=False,
+)
+
+# How far each journal has been taken up, in the same transaction as its points: nothing twice, nothing lost.
+journals = Table(
+    "journals",
+    metadata,
+    Column("run_pk", _KEY, ForeignKey("runs.pk"), primary_key=True),
+    Column("stream", String(128), primary_key=True),
+    Column("position", BigInteger, nullable=False),
+)
+
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("manifest", String(64), nullable=False),  # the blob that lists its files
+    Column("created_at", Float, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("files", Integer, nullable=False),
+)

@@ -1,0 +1,1 @@
+"""Pages for people: server-rendered, no build step, nothing from outside."""

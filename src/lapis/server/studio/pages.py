@@ -1,0 +1,184 @@
+"""Routes of the pages. All of them only look: the cookie that opens them opens nothing else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
+from fastapi.routing import APIRoute
+
+from lapis.domain.tree import check_path
+from lapis.errors import AzureMLException, NotFound, UserErrorException, WorkspaceException, to_wire
+from lapis.server.api.system import System, TheActor, TheSystem, run_view
+from lapis.server.control.access import Actor
+from lapis.server.store.runs import RunFilter
+from lapis.server.studio import exhibits, rendering, views
+from lapis.server.studio.rendering import HEADERS, STATIC, data, page
+
+LONGEST_WAIT = 20.0
+_PER_PAGE = 50
+_LIVE = ("title", "facts", "stages", "logs", "metrics", "exhibits", "children", "files")  # blocks of run.html that change
+
+
+class _Guarded(APIRoute):
+    """Every answer carries the same headers, and an error is a page that a person can read."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def guarded(request: Request) -> Response:
+            try:
+                response = await handle(request)
+            except AzureMLException as error:
+                response = _refusal(request, error)
+            except RequestValidationError as error:
+                faults = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())
+                response = _refusal(request, UserErrorException(f"This address cannot be read: {faults}."))
+            for name, value in HEADERS.items():
+                response.headers.setdefault(name, value)
+            return response
+
+        return guarded
+
+
+router = APIRouter(route_class=_Guarded)
+
+
+@router.get("/")
+def workspaces(system: TheSystem, actor: TheActor) -> Response:
+    found = system.workspaces.find(actor)
+    if len(found) == 1:
+        return RedirectResponse(f"/studio/{found[0]['id']}/runs", 303)
+    return page("workspaces.html", workspaces=found)
+
+
+@router.get("/static/{name:path}")
+def static(name: str) -> Response:
+    file = STATIC.get(name)
+    if file is None:
+        raise NotFound(f"There is no static file '{name}'.")
+    return Response(file.content, media_type=file.media_type, headers={"Cache-Control": "private, max-age=31536000"})
+
+
+@router.get("/{workspace_id}/runs")
+def runs(
+    system: TheSystem, actor: TheActor, workspace_id: str, experiment: str = "", cursor: int | None = None
+) -> Response:
+    workspace = system.workspaces.get(actor, workspace_id)
+    where = RunFilter(workspace_id=workspace_id, experiment=experiment or None, roots_only=True)
+    found, more = system.runs.find(actor, where, _PER_PAGE, cursor)
+    experiments = system.workspaces.experiments(actor, workspace_id, None, "ActiveOnly", {})
+    return page(
+        "runs.html",
+        workspace=workspace,
+        runs=[run_view(system, run) for run in found],
+        live=any(not run.ended for run in found),
+        experiments=sorted({each["name"] for each in experiments} | ({experiment} if experiment else set())),
+        experiment=experiment,
+        paged=cursor is not None,
+        more=more,
+        now=system.now(),
+    )
+
+
+@router.get("/{workspace_id}/runs/{run_id}")
+def run(system: TheSystem, actor: TheActor, workspace_id: str, run_id: str, log: str = "") -> Response:
+    workspace = system.workspaces.get(actor, workspace_id)
+    state = views.run_state(system, actor, workspace_id, run_id)
+    name = views.chosen_log(state, log)
+    piece = views.log_piece(system, workspace_id, run_id, name, None) if name else None
+    return page("run.html", **_run_values(system, workspace, state, name), piece=piece, mark=state["mark"])
+
+
+@router.get("/{workspace_id}/runs/{run_id}/state.json")
+async def run_state(
+    system: TheSystem,
+    actor: TheActor,
+    workspace_id: str,
+    run_id: str,
+    seen: str = "",
+    wait: float = 0.0,
+    log: str = "",
+) -> Response:
+    """The run and the parts of its page, as soon as its mark is not the one `seen`, or after `wait` seconds."""
+    deadline = time.monotonic() + min(max(wait, 0.0), LONGEST_WAIT)
+    with system.bulletin.watch(run_id) as bulletin:
+        while True:
+            state = await run_in_threadpool(views.run_state, system, actor, workspace_id, run_id)
+            left = deadline - time.monotonic()
+            if state["mark"] != seen or left <= 0 or system.stopping.is_set():
+                break
+            await bulletin.news(min(left, 2.0))  # look now and then all the same: children tell only of themselves
+    return await run_in_threadpool(_state_answer, system, actor, state, seen, log)
+
+
+@router.get("/{workspace_id}/runs/{run_id}/log.json")
+def log(
+    system: TheSystem, actor: TheActor, workspace_id: str, run_id: str, name: str, offset: int | None = None
+) -> Response:
+    system.runs.get(actor, workspace_id, run_id)
+    return data(views.log_piece(system, workspace_id, run_id, check_path(name), offset and max(0, offset)))
+
+
+@router.get("/{workspace_id}/runs/{run_id}/curve.json")
+def curve(system: TheSystem, actor: TheActor, workspace_id: str, run_id: str, name: str) -> Response:
+    system.runs.get(actor, workspace_id, run_id)
+    return data(views.curve(system, workspace_id, run_id, name))
+
+
+@router.get("/{workspace_id}/runs/{run_id}/file/{name:path}")
+def file(system: TheSystem, actor: TheActor, workspace_id: str, run_id: str, name: str) -> Response:
+    """The file's bytes, as a picture or as something to save, never as a page or a script of this origin."""
+    system.runs.get(actor, workspace_id, run_id)
+    found = system.shelf.files.get(workspace_id, run_id, check_path(name))
+    kind = exhibits.image_type(name)
+    headers = {"Content-Security-Policy": "default-src 'none'; sandbox"}
+    if kind is None:
+        headers["Content-Disposition"] = "attachment; filename*=UTF-8''" + quote(name.rpartition("/")[2])
+    if found.hash is not None:  # it does not grow any more
+        headers["Content-Length"] = str(found.size)
+    chunks = system.shelf.files.read(workspace_id, run_id, found)
+    return StreamingResponse(chunks, media_type=kind or "application/octet-stream", headers=headers)
+
+
+@router.get("/{rest:path}")
+def nothing(rest: str) -> Response:
+    raise NotFound(f"There is no page /studio/{rest}.")
+
+
+def _state_answer(system: System, actor: Actor, state: dict[str, Any], seen: str, log: str) -> Response:
+    sections = {}
+    if state["mark"] != seen:
+        workspace = system.workspaces.get(actor, state["run"]["workspace_id"])
+        values = _run_values(system, workspace, state, views.chosen_log(state, log))
+        sections = rendering.blocks("run.html", _LIVE, values)
+    return data(dict(state, sections=sections))
+
+
+def _run_values(system: System, workspace: dict[str, Any], state: dict[str, Any], log: str) -> dict[str, Any]:
+    run = state["run"]
+    shown = exhibits.exhibits(system, workspace["id"], run["id"], state["metrics"])
+    values = {name: value for name, value in state.items() if name not in ("metrics", "mark")}
+    return dict(
+        values,
+        workspace=workspace,
+        base=f"/studio/{workspace['id']}/runs",
+        here=f"/studio/{workspace['id']}/runs/{run['id']}",
+        exhibits=shown,
+        log=log,
+    )
+
+
+def _refusal(request: Request, error: AzureMLException) -> Response:
+    if request.url.path.endswith(".json"):
+        return JSONResponse(to_wire(error), error.status)
+    workspace_id = request.path_params.get("workspace_id")
+    known = workspace_id and not isinstance(error, WorkspaceException)
+    back = f"/studio/{quote(workspace_id)}/runs" if known else "/studio/"
+    return page("error.html", error.status, message=error.message, back=back)

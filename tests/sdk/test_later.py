@@ -1,0 +1,87 @@
+"""What stands in for a name that is not there yet gets in nobody's way until it is used."""
+
+import copy
+import inspect
+import pickle
+import pydoc
+import typing
+
+import pytest
+
+from azureml.core.compute import AmlCompute, ComputeTarget
+from azureml.train.hyperdrive import choice
+from azureml.train.hyperdrive.exceptions import HyperDriveException
+from lapis.errors import AzureMLException, NotThereYet, UserErrorException
+
+
+def says_not_there_yet(path: str) -> typing.Any:
+    return pytest.raises(NotThereYet, match=rf"{path} is not there yet in this release of Lapis\.")
+
+
+def test_calling_a_class_says_its_full_name() -> None:
+    with says_not_there_yet("azureml.core.compute.AmlCompute"):
+        AmlCompute("workspace", name="gpu-cluster")
+
+
+def test_calling_something_of_a_class_says_the_full_call() -> None:
+    with says_not_there_yet("azureml.core.compute.AmlCompute.provisioning_configuration"):
+        AmlCompute.provisioning_configuration(vm_size="STANDARD_NC6", max_nodes=4)
+
+
+def test_calling_a_function_says_its_full_name() -> None:
+    with says_not_there_yet("azureml.train.hyperdrive.choice"):
+        choice(1, 2, 3)
+
+
+def test_the_error_is_one_that_scripts_of_sdk_v1_catch() -> None:
+    with pytest.raises(UserErrorException):
+        AmlCompute()
+    with pytest.raises(NotImplementedError):
+        AmlCompute()
+
+
+def test_isinstance_is_false_and_type_hints_hold() -> None:
+    assert not isinstance("cpu", AmlCompute)
+    assert not issubclass(str, AmlCompute)
+    assert typing.get_args(typing.Optional[AmlCompute]) == (AmlCompute, type(None))  # noqa: UP045
+
+
+def test_an_exception_can_be_caught() -> None:
+    with pytest.raises(ValueError):
+        try:
+            raise ValueError
+        except HyperDriveException:
+            pytest.fail("it caught an error of another kind")
+    assert issubclass(HyperDriveException, AzureMLException)
+
+
+def test_an_exception_cannot_be_made() -> None:
+    with says_not_there_yet("azureml.train.hyperdrive.exceptions.HyperDriveException"):
+        raise HyperDriveException("no such sampling")
+
+
+def test_a_class_can_be_inherited_from_and_keeps_what_the_heir_adds() -> None:
+    class Cluster(ComputeTarget):
+        own = "kept"
+
+    assert Cluster.own == "kept"
+    with says_not_there_yet("azureml.core.ComputeTarget.create"):
+        Cluster.create()
+    with says_not_there_yet("azureml.core.ComputeTarget"):
+        Cluster()
+
+
+@pytest.mark.parametrize(
+    "name", ["__wrapped__", "__deepcopy__", "__signature__", "_repr_html_", "_ipython_display_", "_fields"]
+)
+def test_questions_of_tools_are_answered_as_by_any_class(name: str) -> None:
+    assert not hasattr(AmlCompute, name)
+
+
+@pytest.mark.parametrize("missing", [AmlCompute, HyperDriveException, choice])
+def test_it_can_be_shown_explained_copied_and_pickled(missing: typing.Any) -> None:
+    assert missing.__name__ in repr(missing)
+    assert "Not there yet" in (inspect.getdoc(missing) or "")
+    assert "Not there yet" in pydoc.render_doc(missing)
+    assert copy.copy(missing) is copy.deepcopy(missing) is missing
+    assert pickle.loads(pickle.dumps(missing)) is missing
