@@ -15,6 +15,7 @@ import pytest
 from lapis.domain import settings as settings_module
 from lapis.sdk import local
 from lapis.sdk.experiment import Experiment
+from lapis.sdk.process import started
 from lapis.sdk.workspace import Workspace
 
 for _name in [name for name in os.environ if name.startswith(("LAPIS_", "AZUREML_"))]:
@@ -43,7 +44,7 @@ class Home:
         pid = self.server_pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        while local.running(self.settings) is not None and _still_there(pid):
+        while started(pid) is not None:
             pass
 
     def end(self) -> None:
@@ -109,14 +110,6 @@ def script(tmp_path: Path) -> Callable[..., str]:
         return str(folder)
 
     return write
-
-
-def _still_there(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def _processes_mentioning(text: str) -> list[int]:

@@ -285,10 +285,8 @@ def azure_name(cls: type) -> str:
 
 
 def _descendants(root: type) -> list[type]:
-    found = [root]
-    for child in root.__subclasses__():
-        found += _descendants(child)
-    return found
+    children: list[type] = root.__subclasses__()
+    return [root] + [cls for child in children for cls in _descendants(child)]
 
 
 _OURS = {Forbidden, NotFound, Conflict, NotThereYet, StorageFull, Unavailable}

@@ -38,7 +38,7 @@ def _fetched(client: Client, digest: str) -> BinaryIO:
     file = tempfile.TemporaryFile()
     client.download(f"/blobs/{digest}", file.write)
     file.seek(0)
-    return file  # type: ignore[return-value]
+    return file
 
 
 def command(job: Mapping[str, Any], code: str, folder: str) -> tuple[list[str], dict[str, str]]:

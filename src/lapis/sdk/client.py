@@ -163,33 +163,35 @@ class Client:
         return connection.getresponse()
 
     def _connection(self, url: str) -> http.client.HTTPConnection:
-        import http.client
-
         local = self._local
         known = getattr(local, "connection", None)
         if known is not None and local.url == url and local.pid == os.getpid():
             local.reused = known.sock is not None
             return known  # type: ignore[no-any-return]
-        scheme, _, address = url.partition("://")
-        make = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
-        local.connection = _no_delay(make(address))
+        self.close()
+        local.connection = _connection_to(url)
         local.url, local.pid, local.reused = url, os.getpid(), False
         return local.connection  # type: ignore[no-any-return]
 
 
-def _no_delay(connection: http.client.HTTPConnection) -> http.client.HTTPConnection:
-    """Send small requests at once: headers and body are two writes, and Nagle would wait between them."""
+def _connection_to(url: str) -> http.client.HTTPConnection:
+    import http.client
     import socket
 
-    connect = connection.connect
+    scheme, _, address = url.partition("://")
+    base: Any = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
 
-    def connect_without_delay() -> None:
-        connect()
-        if connection.sock is not None:
-            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    class Connection(base):  # type: ignore[misc]
+        def connect(self) -> None:
+            """Send small requests at once: headers and body are two writes, and Nagle would wait between them."""
+            super().connect()
+            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    connection.connect = connect_without_delay  # type: ignore[method-assign]
-    return connection
+        def __del__(self) -> None:
+            self.close()  # a client that is forgotten leaves no open socket behind
+
+    made: http.client.HTTPConnection = Connection(address)
+    return made
 
 
 def _query(query: Mapping[str, Any] | None) -> str:

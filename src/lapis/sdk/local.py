@@ -12,6 +12,7 @@ from lapis.domain import settings as settings_module
 from lapis.domain.settings import Settings
 from lapis.errors import ServiceException, Unavailable, UserErrorException
 from lapis.sdk.client import Client, Endpoint
+from lapis.sdk.process import started
 from lapis.version import VERSION
 
 _START_LIMIT = 60.0
@@ -73,11 +74,10 @@ def running(settings: Settings) -> dict[str, Any] | None:
     """What the running server wrote about itself; None if there is none."""
     try:
         with open(settings.address_file) as file:
-            about = json.load(file)
-        os.kill(int(about["pid"]), 0)
+            about: dict[str, Any] = json.load(file)
+        return about if started(int(about["pid"])) is not None else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return about  # type: ignore[no-any-return]
 
 
 def ensure_server(settings: Settings) -> tuple[str, str]:
@@ -122,15 +122,16 @@ def _start(settings: Settings) -> dict[str, Any]:
             cwd=settings.home,
             start_new_session=True,  # it outlives us, and Ctrl-C in our terminal passes it by
         )
-    started, told = time.monotonic(), False
-    while time.monotonic() - started < _START_LIMIT:
+    began_at, told = time.monotonic(), False
+    while time.monotonic() - began_at < _START_LIMIT:
         about = running(settings)
         if about is not None and _answers(about["url"]):
+            process.returncode = 0  # it is not ours to wait for, and Python need not warn that it lives on
             return about
         status = process.poll()
         if status not in (None, _ALREADY_SERVED):
             raise Unavailable(f"The local server could not start: {_tail(log_path, began)}")
-        if not told and time.monotonic() - started > 3.0:
+        if not told and time.monotonic() - began_at > 3.0:
             print(f"Lapis: starting the local server of {settings.home} ...", file=sys.stderr)
             told = True
         time.sleep(0.02)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping
 
@@ -22,7 +23,7 @@ _ENDED = ("Completed", "Failed", "Canceled")
 _factories: dict[str, Callable[..., Any]] = {}
 
 
-class Run(RunMetrics, RunFiles, RunFamily):
+class Run(RunFiles, RunMetrics, RunFamily):
     def __init__(self, experiment: Experiment, run_id: str, outputs: Any = None, **kwargs: Any) -> None:
         if not isinstance(experiment, Experiment):
             raise UserErrorException(f"experiment must be an Experiment, not {type(experiment).__name__}.")
@@ -445,8 +446,9 @@ class Run(RunMetrics, RunFiles, RunFamily):
         return self._client.call(method, self._base + suffix, body, **more)
 
     def _refresh(self) -> dict[str, Any]:
-        self._view = self._call("GET")
-        return self._view  # type: ignore[return-value]
+        view: dict[str, Any] = self._call("GET")
+        self._view = view
+        return view
 
     def _facts(self) -> Mapping[str, Any]:
         """What never changes, or was seen last."""
@@ -476,8 +478,8 @@ class Run(RunMetrics, RunFiles, RunFamily):
         return {f["name"]: server + f["link"] for f in self._files() if f["name"].startswith(prefixes)}
 
     def _text_of(self, name: str) -> str:
-        pieces: list[bytes] = []  # type: ignore[valid-type]
-        self._read_file(name, pieces.append)  # type: ignore[attr-defined]
+        pieces: builtins.list[bytes] = []
+        self._read_file(name, pieces.append)
         return b"".join(pieces).decode("utf-8", "replace")
 
 

@@ -208,7 +208,7 @@ class RunFiles:
         part = f"{target}.{os.getpid()}.part"
         try:
             with open(part, "wb") as output:
-                self._read_file(file["name"], lambda chunk: (output.write(chunk), digest.update(chunk)))
+                self._read_file(file["name"], lambda chunk: _both(output.write, digest.update, chunk))
             if file["hash"] and digest.hexdigest() != file["hash"]:
                 raise AzureMLException(f"'{file['name']}' of run {self._run_id} arrived damaged. Try again.")
             os.replace(part, target)
@@ -216,6 +216,11 @@ class RunFiles:
             if os.path.exists(part):
                 os.remove(part)
             raise
+
+
+def _both(first: Callable[[bytes], Any], second: Callable[[bytes], Any], chunk: bytes) -> None:
+    first(chunk)
+    second(chunk)
 
 
 def _artifact_name(name: Any) -> str:

@@ -229,7 +229,7 @@ def _checked_script(script: str, folder: str) -> str:
 
 def _argument(where: str, value: Any) -> str:
     if isinstance(value, os.PathLike):
-        return os.fspath(value)
+        return str(os.fspath(value))
     if isinstance(value, _PLAIN):
         return str(value)
     if hasattr(value, "item") and callable(value.item):  # a number of numpy's

@@ -73,7 +73,7 @@ def from_environment() -> _SubmittedRun | None:
     run_id = environ["AZUREML_RUN_ID"]
     if _context is None or _context.id != run_id:
         client = Client(endpoint)
-        info = {
+        info: dict[str, Any] = {
             "id": environ["AZUREML_WORKSPACE_ID"],
             "name": environ["AZUREML_ARM_WORKSPACE_NAME"],
             "subscription_id": environ["AZUREML_ARM_SUBSCRIPTION"],

@@ -13,7 +13,6 @@ from lapis.sdk.client import Client, Endpoint
 
 if TYPE_CHECKING:
     from lapis.sdk.experiment import Experiment
-    from lapis.sdk.run import Run
 
 _DEFAULT = ("local", "local", "default")
 
@@ -291,7 +290,7 @@ class Workspace:
 
         return {experiment.name: experiment for experiment in Experiment.list(self)}
 
-    def get_run(self, run_id: str) -> Run:
+    def get_run(self, run_id: str) -> Any:
         from lapis.sdk.run import Run
 
         return Run.get(self, run_id)

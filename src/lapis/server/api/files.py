@@ -99,7 +99,7 @@ def list_files(system: TheSystem, actor: TheActor, workspace_id: str, run_id: st
                     "created_at": file.created_at,
                     "link": system.access.sign_link(base + quote(file.name), now),
                 }
-                for file in system.shelf.files.list(workspace_id, run_id)
+                for file in system.shelf.files.find(workspace_id, run_id)
             ]
         }
     )

@@ -8,7 +8,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 from sqlalchemy import Connection, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
@@ -39,7 +39,7 @@ class FileStore:
         self._appending = threading.Lock()
         os.makedirs(live, exist_ok=True)
 
-    def list(self, workspace_id: str, run_id: str) -> list[RunFile]:
+    def find(self, workspace_id: str, run_id: str) -> list[RunFile]:
         with self._database.read() as connection:
             query = select(run_files).where(run_files.c.run_pk == _run_pk(connection, workspace_id, run_id))
             rows = connection.execute(query.order_by(run_files.c.name)).all()
@@ -99,7 +99,7 @@ class FileStore:
         """The file's bytes from `start`, as far as they go now."""
         source = self._blobs.path(file.hash) if file.hash else self._path(workspace_id, run_id, file.alias_of or file.name)
         try:
-            opened = open(source, "rb")
+            opened: BinaryIO = open(source, "rb")
         except FileNotFoundError:  # it grew a moment ago and was sealed meanwhile
             fresh = self.get(workspace_id, run_id, file.name)
             if fresh.hash is None or fresh.hash == file.hash:

@@ -123,7 +123,7 @@ class MetricStore:
                     {
                         "name": row.name,
                         "kind": row.kind,
-                        "count": row.count,
+                        "count": row.points,
                         "last": row.last,
                         "min": row.least,
                         "max": row.greatest,
@@ -196,7 +196,7 @@ def _position(connection: Connection, run_pk: int, stream: str) -> int:
 
 def _append(connection: Connection, run: Any, points: list[Point]) -> None:
     known = {
-        row.name: _Series(row.pk, row.kind, row.count, row.last, row.least, row.greatest)
+        row.name: _Series(row.pk, row.kind, row.points, row.last, row.least, row.greatest)
         for row in connection.execute(select(metric_series).where(metric_series.c.run_pk == run.pk))
     }
     for point in points:
@@ -204,7 +204,7 @@ def _append(connection: Connection, run: Any, points: list[Point]) -> None:
         if series is None:
             values = {"run_pk": run.pk, "experiment_pk": run.experiment_pk, "name": point.name, "kind": point.kind}
             pk = connection.execute(
-                insert(metric_series).values(**values, count=0).returning(metric_series.c.pk)
+                insert(metric_series).values(**values, points=0).returning(metric_series.c.pk)
             ).scalar_one()
             series = known[point.name] = _Series(pk, point.kind, 0, None, None, None)
         series.add(point)
@@ -215,7 +215,7 @@ def _append(connection: Connection, run: Any, points: list[Point]) -> None:
         [
             {
                 "which": series.pk,
-                "count": series.count,
+                "points": series.count,
                 "last": series.last,
                 "least": series.least,
                 "greatest": series.greatest,

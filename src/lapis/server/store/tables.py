@@ -99,7 +99,7 @@ metric_series = Table(
     Column("experiment_pk", _KEY, nullable=False),
     Column("name", String(255), nullable=False),
     Column("kind", String(16), nullable=False),
-    Column("count", Integer, nullable=False),
+    Column("points", Integer, nullable=False),
     Column("last", Float),
     Column("least", Float),
     Column("greatest", Float),

@@ -24,7 +24,7 @@ def exhibits(system: System, workspace_id: str, run_id: str, metrics: list[dict[
     """For each metric its line in the table (`latest` where the last value is no number) and what is shown of it."""
     shown = []
     for metric in metrics:
-        exhibit = dict(metric, curve=views.has_curve(metric), latest=None, columns=None, files=[], matrices=[])
+        exhibit = dict(metric, latest=None, columns=None, files=[], matrices=[])
         if metric["last"] is None and metric["count"] <= _MOST_POINTS:
             points = system.shelf.metrics.points(workspace_id, [run_id], metric["name"])[run_id]
             exhibit.update(_exhibit(system, workspace_id, run_id, points))

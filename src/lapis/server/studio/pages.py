@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
@@ -23,7 +23,8 @@ from lapis.server.studio.rendering import HEADERS, STATIC, data, page
 
 LONGEST_WAIT = 20.0
 _PER_PAGE = 50
-_LIVE = ("title", "facts", "stages", "logs", "metrics", "exhibits", "children", "files")  # blocks of run.html that change
+# the blocks of run.html that change while a run runs
+_LIVE = ("heading", "facts", "stages", "logs", "metrics", "exhibits", "children", "files")
 
 
 class _Guarded(APIRoute):
@@ -120,10 +121,15 @@ async def run_state(
 
 @router.get("/{workspace_id}/runs/{run_id}/log.json")
 def log(
-    system: TheSystem, actor: TheActor, workspace_id: str, run_id: str, name: str, offset: int | None = None
+    system: TheSystem,
+    actor: TheActor,
+    workspace_id: str,
+    run_id: str,
+    name: str,
+    offset: Annotated[int | None, Query(ge=0)] = None,
 ) -> Response:
     system.runs.get(actor, workspace_id, run_id)
-    return data(views.log_piece(system, workspace_id, run_id, check_path(name), offset and max(0, offset)))
+    return data(views.log_piece(system, workspace_id, run_id, check_path(name), offset))
 
 
 @router.get("/{workspace_id}/runs/{run_id}/curve.json")
@@ -178,7 +184,7 @@ def _run_values(system: System, workspace: dict[str, Any], state: dict[str, Any]
 def _refusal(request: Request, error: AzureMLException) -> Response:
     if request.url.path.endswith(".json"):
         return JSONResponse(to_wire(error), error.status)
-    workspace_id = request.path_params.get("workspace_id")
+    workspace_id = request.path_params.get("workspace_id", "")
     known = workspace_id and not isinstance(error, WorkspaceException)
     back = f"/studio/{quote(workspace_id)}/runs" if known else "/studio/"
     return page("error.html", error.status, message=error.message, back=back)

@@ -30,12 +30,13 @@ def run_state(system: System, actor: Actor, workspace_id: str, run_id: str) -> d
     run = run_view(system, record)
     below = RunFilter(workspace_id=workspace_id, parent_id=run_id, archived=None, oldest_first=True)
     children, more_children = system.runs.find(actor, below, _MOST_CHILDREN, None)
-    files = system.shelf.files.list(workspace_id, run_id)
+    files = system.shelf.files.find(workspace_id, run_id)
+    metrics = system.shelf.metrics.summaries(workspace_id, [run_id])[run_id]
     state = {
         "run": run,
         "now": system.now(),
         "ended": record.ended,
-        "metrics": system.shelf.metrics.summaries(workspace_id, [run_id])[run_id],
+        "metrics": [dict(metric, curve=_has_curve(metric)) for metric in metrics],
         "files": [{"name": f.name, "size": f.size, "created_at": f.created_at} for f in files[:_MOST_FILES]],
         "file_count": len(files),
         "logs": _logs(files),
@@ -97,10 +98,6 @@ def curve(system: System, workspace_id: str, run_id: str, name: str) -> dict[str
     return _curve("seconds", sorted((at - begun, number) for at, _, number in points))
 
 
-def has_curve(metric: dict[str, Any]) -> bool:
-    return metric["kind"] == LIST or (metric["kind"] == SCALAR and metric["count"] > 1 and metric["last"] is not None)
-
-
 def _list_curve(system: System, workspace_id: str, run_id: str, name: str) -> dict[str, Any]:
     values = assemble(system.shelf.metrics.points(workspace_id, [run_id], name)[run_id])[name]
     numbers = [(float(i), number_of(value)) for i, value in enumerate(values, start=1)]
@@ -111,6 +108,10 @@ def _list_curve(system: System, workspace_id: str, run_id: str, name: str) -> di
 
 def _curve(x_is: str, points: list[tuple[float, float]]) -> dict[str, Any]:
     return {"x_is": x_is, "x": [x for x, _ in points], "y": [y for _, y in points]}
+
+
+def _has_curve(metric: dict[str, Any]) -> bool:
+    return metric["kind"] == LIST or (metric["kind"] == SCALAR and metric["count"] > 1 and metric["last"] is not None)
 
 
 def _logs(files: list[RunFile]) -> dict[str, int]:

@@ -77,7 +77,7 @@ def upgrade() -> None:
         sa.Column("experiment_pk", KEY, nullable=False),
         sa.Column("name", sa.String(255), nullable=False),
         sa.Column("kind", sa.String(16), nullable=False),
-        sa.Column("count", sa.Integer, nullable=False),
+        sa.Column("points", sa.Integer, nullable=False),
         sa.Column("last", sa.Float),
         sa.Column("least", sa.Float),
         sa.Column("greatest", sa.Float),

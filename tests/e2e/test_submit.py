@@ -1,0 +1,514 @@
+"""A submitted script: what reaches it, where it runs, what is kept, and how its end is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from azureml.core import Environment, Experiment, RunConfiguration, ScriptRunConfig, Workspace
+from azureml.exceptions import ActivityFailedException
+from tests.conftest import Home
+from tests.e2e.until import until, until_written
+
+Submit = Callable[..., Any]
+LOG = "user_logs/std_log.txt"
+
+
+def printed(run: Any) -> str:
+    text: str = run.get_logs()[LOG]
+    return text
+
+
+def printed_json(run: Any) -> Any:
+    return json.loads(printed(run))
+
+
+# -- what reaches the script
+
+
+def test_arguments_reach_the_script_as_text(finish: Submit) -> None:
+    run = finish("import sys, json; print(json.dumps(sys.argv))", arguments=["--lr", 0.01, "--n", 3, "a b", True])
+    assert printed_json(run) == ["train.py", "--lr", "0.01", "--n", "3", "a b", "True"]
+    assert run.get_details()["runDefinition"]["arguments"] == ["--lr", "0.01", "--n", "3", "a b", "True"]
+
+
+def test_names_in_arguments_are_replaced_by_the_jobs_variables(finish: Submit) -> None:
+    run = finish(
+        "import sys, json; print(json.dumps(sys.argv[1:]))",
+        arguments=["$AZUREML_RUN_ID", "to/${AZUREML_ARM_PROJECT_NAME}/x", "$NOT_A_VARIABLE", "5$"],
+    )
+    assert printed_json(run) == [run.id, "to/trial/x", "$NOT_A_VARIABLE", "5$"]
+
+
+def test_a_command_as_a_list_runs_without_a_shell(experiment: Experiment, script: Submit) -> None:
+    folder = script("import sys; print(sys.argv[1:])")
+    config = ScriptRunConfig(folder, command=["python", "train.py", "a;b", "$AZUREML_ARM_PROJECT_NAME"])
+    run = experiment.submit(config)
+    run.wait_for_completion()
+    assert printed(run) == "['a;b', 'trial']\n"
+
+
+def test_a_command_as_text_is_a_shell_line(experiment: Experiment, script: Submit) -> None:
+    folder = script("import sys; print('python says', sys.executable)")
+    config = ScriptRunConfig(folder, command="echo one && python train.py; echo $AZUREML_ARM_PROJECT_NAME | tr a-z A-Z")
+    run = experiment.submit(config)
+    run.wait_for_completion()
+    assert printed(run) == f"one\npython says {sys.executable}\nTRIAL\n"
+
+
+def test_a_folder_without_any_file_can_run_a_command(experiment: Experiment, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    run = experiment.submit(ScriptRunConfig(tmp_path / "empty", command="ls -A"))
+    run.wait_for_completion()
+    assert printed(run) == "logs\noutputs\n"
+
+
+def test_a_script_in_a_subfolder_runs_from_the_top_and_imports_from_both(
+    experiment: Experiment, tmp_path: Path
+) -> None:
+    source = tmp_path / "project"
+    (source / "steps").mkdir(parents=True)
+    (source / "top.py").write_text("name = 'top'")
+    (source / "steps" / "beside.py").write_text("name = 'beside'")
+    (source / "steps" / "train.py").write_text("import os, top, beside; print(top.name, beside.name, os.listdir('.'))")
+    run = experiment.submit(ScriptRunConfig(source, script="steps/train.py"))
+    run.wait_for_completion()
+    assert printed(run).startswith("top beside [")
+    assert "'steps'" in printed(run)
+
+
+def test_the_variables_that_jobs_rely_on_are_there(workspace: Workspace, finish: Submit) -> None:
+    run = finish("import json, os; print(json.dumps(dict(os.environ)))")
+    variables = printed_json(run)
+    expected = {
+        "AZUREML_RUN_ID": run.id,
+        "AZUREML_ARM_SUBSCRIPTION": workspace.subscription_id,
+        "AZUREML_ARM_RESOURCEGROUP": workspace.resource_group,
+        "AZUREML_ARM_WORKSPACE_NAME": workspace.name,
+        "AZUREML_ARM_PROJECT_NAME": "trial",
+        "AZUREML_EXPERIMENT_ID": run.experiment.id,
+        "AZUREML_WORKSPACE_ID": workspace.get_details()["workspaceid"],
+        "AZUREML_FRAMEWORK": "Python",
+        "AZUREML_COMMUNICATOR": "None",
+        "AZUREML_NODE_COUNT": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
+    assert {name: variables.get(name) for name in expected} == expected
+    for name in ("RUN_TOKEN", "RUN_TOKEN_EXPIRY", "SERVICE_ENDPOINT", "DISCOVERY_SERVICE_ENDPOINT", "TARGET_TYPE"):
+        assert variables[f"AZUREML_{name}"], name
+    for name in ("RUN_TOKEN_RAND", "RUN_TOKEN_PASS", "PROCESS_NAME"):
+        assert f"AZUREML_{name}" in variables, name
+    assert os.path.basename(variables["AZUREML_OUTPUT_DIRECTORY"]) == "outputs"
+    assert os.path.basename(variables["AZUREML_LOGDIRECTORY_PATH"]) == "logs"
+    assert "AZUREML_EXPERIMENT_NAME" not in variables
+
+
+def test_the_users_own_token_does_not_reach_the_script(on_shared_server: Home, finish: Submit) -> None:
+    token = Path(on_shared_server.settings.token_file).read_text().strip()
+    run = finish("import json, os; print(json.dumps(dict(os.environ)))")
+    assert token not in printed(run)
+
+
+def test_environment_variables_of_the_environment_and_of_the_run_configuration_are_set(
+    experiment: Experiment, script: Submit, finish: Submit
+) -> None:
+    show = "import os; print(os.environ['COLOUR'], os.environ['AZUREML_RUN_ID'] != 'mine')"
+    environment = Environment("colours")
+    environment.environment_variables = {"COLOUR": "lapis", "AZUREML_RUN_ID": "mine"}
+    assert printed(finish(show, environment=environment)) == "lapis True\n"
+
+    config = ScriptRunConfig(script(show), script="train.py", run_config=RunConfiguration())
+    config.run_config.environment.environment_variables["COLOUR"] = "azure"
+    run = experiment.submit(config)
+    run.wait_for_completion()
+    assert printed(run) == "azure True\n"
+
+
+def test_the_script_runs_in_this_interpreter_unless_another_is_named(finish: Submit) -> None:
+    show = "import sys; print(sys.executable)"
+    assert printed(finish(show)).strip() == sys.executable
+    environment = Environment("mine")
+    environment.python.user_managed_dependencies = True
+    environment.python.interpreter_path = "/no/such/python"
+    run = finish(show, environment=environment)
+    assert run.get_status() == "Failed"
+    assert "/no/such/python is not on this machine" in run.get_details()["error"]["error"]["message"]
+
+
+# -- where it runs, and what is kept
+
+
+def test_the_script_works_in_a_copy_and_leaves_the_source_alone(
+    experiment: Experiment, script: Submit, tmp_path: Path
+) -> None:
+    folder = script(
+        "import os; open('made.txt', 'w').write('x'); open('train.py', 'a').write('# more'); os.remove('data.txt')\n"
+        "os.makedirs('outputs/deep'); open('outputs/deep/model.txt', 'w').write('weights'); print(os.getcwd())\n"
+    )
+    Path(folder, "data.txt").write_text("input")
+    before = {path.name: path.read_text() for path in Path(folder).iterdir()}
+    run = experiment.submit(ScriptRunConfig(folder, script="train.py"))
+    run.wait_for_completion()
+    assert {path.name: path.read_text() for path in Path(folder).iterdir()} == before
+    assert not printed(run).startswith(folder)
+    run.download_file("outputs/deep/model.txt", tmp_path / "model.txt")
+    assert (tmp_path / "model.txt").read_text() == "weights"
+    assert "made.txt" not in run.get_file_names()
+
+
+def test_a_change_to_the_source_after_submit_does_not_reach_the_run(experiment: Experiment, script: Submit) -> None:
+    folder = script("print(open('data.txt').read())")
+    Path(folder, "data.txt").write_text("as it was")
+    run = experiment.submit(ScriptRunConfig(folder, script="train.py"))
+    Path(folder, "data.txt").write_text("changed")
+    run.wait_for_completion()
+    assert printed(run) == "as it was\n"
+
+
+def test_outputs_and_logs_are_kept_under_their_names(finish: Submit) -> None:
+    run = finish(
+        "import os\n"
+        "open('outputs/model.pkl', 'wb').write(bytes(range(256)) * 4000)\n"  # more than travels inside a report
+        "open('outputs/empty', 'w').close()\n"
+        "os.makedirs('outputs/a/b'); open('outputs/a/b/c d.txt', 'w').write('deep')\n"
+        "open('logs/train.log', 'w').write('epoch 1')\n"
+        "open('elsewhere.txt', 'w').write('not kept')\n"
+        "os.symlink('/etc/passwd', 'outputs/link')\n"
+    )
+    assert run.get_file_names() == [
+        "azureml-logs/70_driver_log.txt",
+        "logs/train.log",
+        "outputs/a/b/c d.txt",
+        "outputs/empty",
+        "outputs/model.pkl",
+        LOG,
+    ]
+
+
+def test_the_log_has_the_new_and_the_old_name(finish: Submit) -> None:
+    run = finish("import sys; print('out'); print('err', file=sys.stderr)")
+    assert run.get_logs() == {LOG: "out\nerr\n", "azureml-logs/70_driver_log.txt": "out\nerr\n"}
+    assert run.get_details_with_logs()["logFiles"] == run.get_logs()
+
+
+def test_outputs_are_kept_of_a_script_that_fails(finish: Submit) -> None:
+    run = finish("open('outputs/half.txt', 'w').write('x'); open('logs/l.txt', 'w').write('y'); raise SystemExit(4)")
+    assert {"outputs/half.txt", "logs/l.txt"} <= set(run.get_file_names())
+
+
+def test_what_is_printed_is_seen_within_a_second_while_the_script_runs(submit: Submit, tmp_path: Path) -> None:
+    run = submit(
+        "import os, sys, time\n"
+        "print('no newline', end='')\n"
+        "open(sys.argv[1], 'w').write(f'{time.time()}\\n')\n"
+        "while not os.path.exists(sys.argv[2]): time.sleep(0.02)\n",
+        arguments=[tmp_path / "at", tmp_path / "go"],
+    )
+    at = float(until_written(tmp_path / "at"))
+    until(lambda: LOG in run.get_file_names() and printed(run) == "no newline")
+    assert time.time() - at < 1.0
+    assert run.get_status() == "Running"
+    (tmp_path / "go").touch()
+    run.wait_for_completion()
+
+
+def test_logs_stream_and_outputs_settle_while_the_script_runs(submit: Submit, tmp_path: Path) -> None:
+    run = submit(
+        "import os, sys, time\n"
+        "log = open('logs/progress.txt', 'w', buffering=1)\n"
+        "log.write('begun\\n'); open('outputs/early.txt', 'w').write('done early')\n"
+        "for step in '12':\n"
+        "    while not os.path.exists(sys.argv[1] + step): time.sleep(0.02)\n"
+        "    log.write('step ' + step + '\\n')\n",
+        arguments=[tmp_path / "go"],
+    )
+    until(lambda: run.get_logs().get("logs/progress.txt") == "begun\n")
+    (tmp_path / "go1").touch()
+    until(lambda: run.get_logs()["logs/progress.txt"] == "begun\nstep 1\n")
+    until(lambda: "outputs/early.txt" in run.get_file_names())
+    assert run.get_status() == "Running"
+    (tmp_path / "go2").touch()
+    run.wait_for_completion()
+    assert run.get_logs()["logs/progress.txt"] == "begun\nstep 1\nstep 2\n"
+
+
+def test_an_output_that_is_rewritten_after_it_was_sent_is_kept_as_it_ends(submit: Submit, tmp_path: Path) -> None:
+    run = submit(
+        "import os, sys, time\n"
+        "open('outputs/model.txt', 'w').write('first')\n"
+        "while not os.path.exists(sys.argv[1]): time.sleep(0.02)\n"
+        "open('outputs/model.txt', 'w').write('later')\n",
+        arguments=[tmp_path / "go"],
+    )
+    until(lambda: "outputs/model.txt" in run.get_file_names())
+    (tmp_path / "go").touch()
+    run.wait_for_completion()
+    run.download_file("outputs/model.txt", tmp_path / "model.txt")
+    assert (tmp_path / "model.txt").read_text() == "later"
+
+
+# -- how it ends
+
+
+def test_a_script_that_ends_with_0_has_completed(finish: Submit) -> None:
+    run = finish("print('hello')")
+    details = run.get_details()
+    assert (run.get_status(), run.status, details["status"]) == ("Completed",) * 3
+    assert details["startTimeUtc"] <= details["endTimeUtc"] and details["endTimeUtc"].endswith("Z")
+    assert "error" not in details
+    assert [stage["state"] for stage in details["stages"]][-3:] == ["Running", "Finalizing", "Completed"]
+
+
+def test_the_scripts_own_last_lines_are_in_the_exception(submit: Submit) -> None:
+    run = submit("print('epoch 1')\nraise ValueError('the loss is NaN')")
+    with pytest.raises(ActivityFailedException) as caught:
+        run.wait_for_completion()
+    assert "exit code 1" in str(caught.value)
+    assert "ValueError: the loss is NaN" in str(caught.value)
+    assert "epoch 1" in caught.value.error_details
+    assert run.wait_for_completion(raise_on_error=False)["status"] == "Failed"
+
+
+def test_an_exit_code_is_told(finish: Submit) -> None:
+    run = finish("import sys; sys.exit(41)")
+    error = run.get_details()["error"]["error"]
+    assert (run.get_status(), error["code"], error["exitCode"]) == ("Failed", "ExitCode", 41)
+    assert error["message"] == "Ended with exit code 41. It printed nothing."
+
+
+def test_a_signal_is_told_by_its_name(finish: Submit) -> None:
+    run = finish("import os, signal; print('so far'); os.kill(os.getpid(), signal.SIGSEGV)")
+    error = run.get_details()["error"]["error"]
+    assert (run.get_status(), error["code"], error["signal"]) == ("Failed", "Signal", int(signal.SIGSEGV))
+    assert "SIGSEGV" in error["message"] and "so far" in error["message"]
+
+
+def test_running_out_of_memory_is_told(finish: Submit) -> None:
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))\n"
+    run = finish(limit + "print('allocating'); x = bytearray(1 << 30)")
+    error = run.get_details()["error"]["error"]
+    assert (run.get_status(), error["code"]) == ("Failed", "OutOfMemory")
+    assert error["message"].startswith("Out of memory")
+
+
+def test_a_command_that_is_not_there_is_told(experiment: Experiment, script: Submit) -> None:
+    run = experiment.submit(ScriptRunConfig(script(""), command=["no-such-program", "x"]))
+    run.wait_for_completion(raise_on_error=False)
+    assert run.get_status() == "Failed"
+    assert "no-such-program: No such file" in run.get_details()["error"]["error"]["message"]
+
+
+def test_a_run_is_stopped_after_its_longest_duration(finish: Submit) -> None:
+    began = time.monotonic()
+    run = finish("import time\nprint('begun')\ntime.sleep(600)", max_run_duration_seconds=1)
+    assert time.monotonic() - began < 30
+    assert run.get_status() == "Canceled"
+    assert "max_run_duration_seconds=1" in run.get_details()["error"]["error"]["message"]
+    assert printed(run) == "begun\n"
+
+
+def test_background_processes_end_with_their_script(finish: Submit, tmp_path: Path) -> None:
+    run = finish(
+        "import subprocess, sys\n"
+        "plain = subprocess.Popen(['sleep', '600'])\n"
+        "daemon = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+        "print(plain.pid, daemon.pid)\n"
+    )
+    assert run.get_status() == "Completed"
+    for pid in printed(run).split():
+        until(lambda pid=pid: not alive(int(pid)))
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+# -- waiting for it
+
+
+def test_waiting_shows_what_azure_shows(submit: Submit, capsys: pytest.CaptureFixture[str]) -> None:
+    run = submit("print('grüße aus dem Skript'); print('no end of line', end='')")
+    details = run.wait_for_completion(show_output=True)
+    shown = capsys.readouterr().out
+    assert details == run.get_details() or details["runId"] == run.id
+    lines = shown.splitlines()
+    assert lines[0] == f"RunId: {run.id}"
+    assert lines[1].startswith("Web View: http://127.0.0.1:")
+    streaming = lines.index(f"Streaming {LOG}")
+    assert lines[streaming + 1] == "=" * len(lines[streaming])
+    assert lines.index("grüße aus dem Skript") > streaming
+    assert lines.index("no end of line") < lines.index("Execution Summary")
+    assert lines[lines.index("Execution Summary") + 2] == f"RunId: {run.id}"
+
+
+def test_waiting_streams_while_the_script_runs(
+    submit: Submit, tmp_path: Path, capfd: pytest.CaptureFixture[str], python: Callable[..., str]
+) -> None:
+    """The script goes on only when its first line has been seen by the one who waits."""
+    run = submit(
+        "import os, sys, time\nprint('first line')\n"
+        "while not os.path.exists(sys.argv[1]): time.sleep(0.02)\nprint('second line')\n",
+        arguments=[tmp_path / "go"],
+    )
+    shown = python(
+        "import sys\nfrom azureml.core import Workspace, Run\n"
+        "class Screen:\n"
+        "    text = ''\n"
+        "    def write(self, text):\n"
+        "        Screen.text += text\n"
+        "        if 'first line' in Screen.text: open(sys.argv[3], 'w').close()\n"
+        "        return len(text)\n"
+        "    def flush(self): pass\n"
+        "sys.stdout = Screen()\n"
+        "run = Run.get(Workspace.get(sys.argv[1]), sys.argv[2])\n"
+        "run.wait_for_completion(show_output=True)\n"
+        "sys.stdout = sys.__stdout__\n"
+        "print(Screen.text)\n",
+        run.experiment.workspace.name, run.id, str(tmp_path / "go"),
+    )  # fmt: skip
+    assert shown.count("first line") == 1 and shown.count("second line") == 1
+    assert shown.index("first line") < shown.index("second line") < shown.index("Execution Summary")
+
+
+def test_a_failed_run_is_summed_up_before_the_exception(
+    submit: Submit, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = submit("raise RuntimeError('broken')")
+    with pytest.raises(ActivityFailedException):
+        run.wait_for_completion(show_output=True)
+    shown = capsys.readouterr().out
+    assert "RuntimeError: broken" in shown
+    assert "Status: Failed (Ended with exit code 1)" in shown
+
+
+def test_the_first_status_is_one_that_notebooks_know(submit: Submit) -> None:
+    run = submit("print(1)")
+    assert run.get_status() in ("Queued", "Running", "Completed")
+    run.wait_for_completion()
+
+
+def test_details_have_what_notebooks_read(submit: Submit, workspace: Workspace) -> None:
+    from urllib.request import urlopen
+
+    run = submit("print('hello')", arguments=["--lr", 0.1], tags={"kind": "first"})
+    run.wait_for_completion()
+    details = run.get_details()
+    assert details["runId"] == run.id and details["target"] == "local"
+    assert details["properties"]["ContentSnapshotId"] == run.get_snapshot_id()
+    assert details["runDefinition"]["script"] == "train.py"
+    assert details["runDefinition"]["maxRunDurationSeconds"] == 2592000
+    assert details["inputDatasets"] == [] and details["outputDatasets"] == []
+    assert run.get_tags() == {"kind": "first"}
+    with urlopen(details["logFiles"][LOG]) as answer:  # readable without further credentials
+        assert answer.read() == b"hello\n"
+    assert sum(stage["seconds"] for stage in details["stages"]) > 0
+    assert all(stage["reason"] or stage["state"] for stage in details["stages"])
+
+
+def test_the_snapshot_can_be_restored(experiment: Experiment, script: Submit, tmp_path: Path) -> None:
+    import zipfile
+
+    folder = script("print(1)")
+    Path(folder, ".amlignore").write_text("*.csv\n")
+    Path(folder, "big.csv").write_text("left out")
+    run = experiment.submit(ScriptRunConfig(folder, script="train.py"))
+    run.wait_for_completion()
+    where = run.restore_snapshot(path=tmp_path / "restored")
+    with zipfile.ZipFile(where) as archive:
+        assert sorted(archive.namelist()) == [".amlignore", "train.py"]
+        assert archive.read("train.py") == b"print(1)"
+
+
+# -- inside the job
+
+
+def test_the_script_finds_its_run_its_experiment_and_its_workspace(workspace: Workspace, finish: Submit) -> None:
+    run = finish(
+        "from azureml.core import Run, Workspace\n"
+        "run = Run.get_context()\n"
+        "ws = run.experiment.workspace\n"
+        "print(type(run).__name__, run.id, run.experiment.name, ws.name, ws.get_details()['name'])\n"
+        "print(Workspace.from_config().name, Run.get_context() is run, Run.get_submitted_run().id, run.get_status())\n"
+        "run.tag('from', 'inside'); run.complete()\n"
+    )
+    assert printed(run) == (
+        f"_SubmittedRun {run.id} trial {workspace.name} {workspace.name}\n{workspace.name} True {run.id} Running\n"
+    )
+    assert run.get_tags() == {"from": "inside"}
+    assert run.get_status() == "Completed"
+
+
+def test_a_script_that_calls_fail_has_failed_whatever_its_exit_code(finish: Submit) -> None:
+    run = finish("from azureml.core import Run; Run.get_context().fail('no data', error_code='NoData')")
+    assert run.get_status() == "Failed"
+    assert run.get_details()["error"]["error"] == {"code": "NoData", "message": "no data"}
+
+
+def test_a_script_that_calls_complete_and_then_fails_has_failed(finish: Submit) -> None:
+    run = finish("from azureml.core import Run\nrun = Run.get_context()\nrun.complete()\nraise SystemExit(2)")
+    assert run.get_status() == "Failed"
+
+
+# -- many at once
+
+
+def test_ten_runs_share_the_slots_and_all_complete(
+    home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LAPIS_MAX_RUNS", "2")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "train.py").write_text(
+        "import os, sys, time\n"
+        "here, mine = sys.argv[1], os.path.join(sys.argv[1], os.environ['AZUREML_RUN_ID'])\n"
+        "open(mine, 'w').close()\n"
+        "print('together with', len(os.listdir(here)) - 1)\n"
+        "while not os.path.exists(here + '.go'): time.sleep(0.02)\n"
+        "os.remove(mine)\n"
+    )
+    (tmp_path / "running").mkdir()
+    experiment = Experiment(Workspace.from_config(), "many")
+    config = ScriptRunConfig(tmp_path / "source", script="train.py", arguments=[tmp_path / "running"])
+    runs = [experiment.submit(config) for _ in range(10)]
+    until(lambda: len(list((tmp_path / "running").iterdir())) == 2)
+    waiting = runs[-1].get_detailed_status()
+    assert waiting["status"] == "Queued"
+    assert "2 slots are taken (LAPIS_MAX_RUNS)" in waiting["details"][0]["message"]
+    assert "ends when" in waiting["details"][0]["message"]
+    (tmp_path / "running.go").touch()
+    for run in runs:
+        run.wait_for_completion()
+    assert {run.get_status() for run in runs} == {"Completed"}
+    assert {printed(run) for run in runs} <= {"together with 0\n", "together with 1\n"}
+    started = [run.get_details()["startTimeUtc"] for run in runs]
+    assert started == sorted(started), "first come, first served"
+
+
+def test_an_experiment_with_one_run_does_not_wait_for_another_experiments_hundred(
+    home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LAPIS_MAX_RUNS", "1")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "source").mkdir()
+    code = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.02)\n"
+    (tmp_path / "source" / "train.py").write_text(code)
+    workspace = Workspace.from_config()
+    config = ScriptRunConfig(tmp_path / "source", script="train.py", arguments=[tmp_path / "go"])
+    crowd = [Experiment(workspace, "crowd").submit(config) for _ in range(5)]
+    single = Experiment(workspace, "single").submit(config)
+    (tmp_path / "go").touch()
+    for run in [*crowd, single]:
+        run.wait_for_completion()
+    order = sorted([*crowd, single], key=lambda run: str(run.get_details()["startTimeUtc"]))
+    assert order.index(single) <= 1
