@@ -15,9 +15,13 @@ from typing import Any
 CHROMIUM = shutil.which("chromium")
 _PATIENCE = 20.0
 _FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--remote-debugging-pipe",
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe",
 )  # fmt: skip
+
+
+class Unanswered(Exception):
+    """The browser could not do it; most often the page that was asked has made way for another one."""
 
 
 class Browser:
@@ -30,7 +34,7 @@ class Browser:
         self._answers, answers = os.pipe()
         self._process = subprocess.Popen(
             # Chromium reads commands from descriptor 3 and answers on 4; the shell puts ours there.
-            ["/bin/sh", "-c", f'exec "$0" "$@" 3<&{commands} 4>&{answers}', CHROMIUM, *_FLAGS,
+            ["bash", "-c", f'exec "$0" "$@" 3<&{commands} 4>&{answers}', CHROMIUM, *_FLAGS,
              f"--user-data-dir={self._profile}"],
             pass_fds=(commands, answers),
             stdin=subprocess.DEVNULL,
@@ -43,6 +47,13 @@ class Browser:
         self._held = b""
         self.events: list[dict[str, Any]] = []
         self._session = ""
+        try:
+            self._begin(width, height, dark)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, width: int, height: int, dark: bool) -> None:
         target = self.do("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.do("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
@@ -64,7 +75,10 @@ class Browser:
         """What the expression gives as soon as that is something."""
         deadline = time.monotonic() + _PATIENCE
         while time.monotonic() < deadline:
-            value = self.ask(expression)
+            try:
+                value = self.ask(expression)
+            except Unanswered:
+                value = None
             if value:
                 return value
             time.sleep(0.05)
@@ -105,7 +119,8 @@ class Browser:
         while True:
             message = self._next_message()
             if message.get("id") == self._number:
-                assert "error" not in message, message
+                if "error" in message:
+                    raise Unanswered(message["error"]["message"])
                 return message["result"]
             if "method" in message:
                 self.events.append(message)

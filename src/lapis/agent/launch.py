@@ -16,6 +16,8 @@ from typing import Any, NoReturn
 
 from lapis.engines import processes
 
+_ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of Linux' prctl
+
 
 def start(argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, folder: str) -> None:
     """Start the script and return once `process.json` (or, if it could not start, `exit.json`) is there."""
@@ -62,6 +64,7 @@ def _keep(
     os.setsid()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # whoever ends the script's tree must not end its witness
+    _adopt_orphans()
     out_of_memory_before = _oom_kills()
     fault_read, fault_write = os.pipe()  # closed by a successful exec
     script = os.fork()
@@ -86,7 +89,9 @@ def _keep(
     )
     os.write(tell, b"x")
     os.close(tell)
-    _, status, usage = os.wait4(script, 0)
+    ended = 0
+    while ended != script:  # others are orphans of its tree, which are ours to reap
+        ended, status, usage = os.wait3(0)
     _write(
         folder,
         "exit.json",
@@ -101,10 +106,7 @@ def _keep(
             "peak_memory_kb": usage.ru_maxrss,
         },
     )
-    try:
-        os.killpg(script, signal.SIGKILL)  # what it left in the background ends with it
-    except (ProcessLookupError, PermissionError):
-        pass
+    processes.end_tree(f"AZUREML_RUN_ID={environment['AZUREML_RUN_ID']}", [os.getpid()], grace=0.0)
     os._exit(0)
 
 
@@ -126,6 +128,16 @@ def _become_script(
         what = f"{argv[0]}: {error.strerror}" if isinstance(error, OSError) and error.strerror else repr(error)
         os.write(fault, what.encode())
     os._exit(127)
+
+
+def _adopt_orphans() -> None:
+    """What the script's tree leaves behind becomes our child, however it detached itself, so that it can be ended."""
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
+    except (ImportError, OSError, AttributeError):
+        pass  # not Linux: its process group and its environment still give it away
 
 
 def _oom_kills() -> int:

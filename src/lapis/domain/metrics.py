@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, Iterable, Mapping, NamedTuple
 
 from lapis.errors import UserErrorException
@@ -11,6 +12,8 @@ from lapis.errors import UserErrorException
 SCALAR, LIST, ROW, TABLE, REFERENCE = "scalar", "list", "row", "table", "reference"
 KINDS = frozenset({SCALAR, LIST, ROW, TABLE, REFERENCE})
 NAME_LIMIT = 255
+DEPTH_LIMIT = 16  # of lists in lists
+DIGIT_LIMIT = 1000  # of a whole number; readers refuse far longer ones
 ARTIFACT_PREFIX = "aml://artifactId/ExperimentRun/dcid."
 
 # The plots that Azure draws from a JSON document with these fields.
@@ -76,27 +79,42 @@ def _storable(point: Point) -> bool:
     )
 
 
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")  # control characters, and halves of characters
+_HUGE = 10**DIGIT_LIMIT
+
+
 def check_name(name: Any) -> str:
     if type(name) is not str:
         if not isinstance(name, str):
             raise UserErrorException(f"A metric's name must be text, not {type(name).__name__} ({name!r}).")
         name = str(name)  # numpy.str_
-    if not name.strip() or len(name) > NAME_LIMIT or any(ord(c) < 32 for c in name):
+    if not name.strip() or len(name) > NAME_LIMIT or _UNPRINTABLE.search(name):
         raise UserErrorException(
             f"Metric name {name[:80]!r} cannot be used: 1 to {NAME_LIMIT} printable characters are allowed."
         )
     return str(name)
 
 
+def check_step(name: str, step: Any) -> int:
+    try:
+        whole = int(step)
+        if whole == step and -(2**63) <= whole < 2**63:
+            return whole
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise UserErrorException(f"Metric '{name}' cannot be logged at step {step!r}: a step is a whole number.")
+
+
 def check_scalar(name: str, value: Any) -> Any:
     """A number, a text, a truth value or None, as plain Python; numpy's and the frameworks' scalars become plain."""
     kind = type(value)
-    if kind is float or kind is int or kind is str or kind is bool or value is None:
+    if kind is float or kind is str or kind is bool or value is None or (kind is int and -_HUGE < value < _HUGE):
         return value
     plain = _plain(value)
     if plain is _CANNOT or isinstance(plain, (list, tuple, dict, set)):
+        what = f"a number of more than {DIGIT_LIMIT} digits" if kind is int else f"a value of type {kind.__name__}"
         raise UserErrorException(
-            f"Metric '{name}' cannot store a value of type {kind.__name__}. log() takes a number or a text; "
+            f"Metric '{name}' cannot store {what}. log() takes a number or a text; "
             "use log_list() for a list, log_row() or log_table() for columns."
         )
     return plain
@@ -110,7 +128,7 @@ def check_list(name: str, values: Any) -> list[Any]:
     plain = _plain(values)
     if plain is _CANNOT:
         raise UserErrorException(
-            f"Metric '{name}' needs a list of values for log_list(), not {type(values).__name__}."
+            f"Metric '{name}' needs a list of numbers and texts for log_list(); this {type(values).__name__} is none."
         )
     items = plain if isinstance(plain, list) else [plain]
     return [item if isinstance(item, list) else check_scalar(name, item) for item in items]
@@ -153,10 +171,15 @@ def check_plot(name: str, plot: str, value: Any) -> dict[str, Any]:
             f"Metric '{name}' is not a {plot.replace('_', ' ')}: log_{plot}() needs a dictionary (or its JSON) with "
             f"{', '.join(PLOT_SCHEMAS[plot])}; missing: {', '.join(missing)}."
         )
-    document = {"schema_type": plot, "schema_version": "1.0.0", "data": {k: _plain(v) for k, v in data.items()}}
-    if isinstance(value, Mapping) and "schema_type" in value:
-        document.update({k: _plain(v) for k, v in value.items() if k != "data"})
-    return document
+    document = {"schema_type": plot, "schema_version": "1.0.0", "data": data}
+    if "schema_type" in value:
+        document = dict(value)
+    plain: Any = _plain(document)
+    if plain is _CANNOT:
+        raise UserErrorException(
+            f"Metric '{name}' cannot be stored: log_{plot}() takes numbers, texts and lists of them only."
+        )
+    return dict(plain)
 
 
 def assemble(points: Iterable[Point]) -> dict[str, Any]:
@@ -202,23 +225,27 @@ def _columns(group: list[Point]) -> dict[str, list[Any]]:
 _CANNOT = object()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, depth: int = 0) -> Any:
     """`value` as JSON-ready Python, or _CANNOT."""
-    if value is None or type(value) in (bool, int, float, str):
+    if value is None or type(value) in (bool, float, str):
         return value
+    if depth > DEPTH_LIMIT:
+        return _CANNOT
     if isinstance(value, Mapping):
-        made = {str(key): _plain(item) for key, item in value.items()}
+        made = {str(key): _plain(item, depth + 1) for key, item in value.items()}
         return _CANNOT if any(item is _CANNOT for item in made.values()) else made
     if hasattr(value, "tolist") and callable(value.tolist):  # numpy scalars and arrays, pandas series, torch tensors
-        return _plain(value.tolist())
+        return _plain(value.tolist(), depth + 1)
     if hasattr(value, "numpy") and callable(value.numpy):  # TensorFlow's eager tensors
-        return _plain(value.numpy())
-    if isinstance(value, (str, int, float)):
-        return (str if isinstance(value, str) else int if isinstance(value, int) else float)(value)
+        return _plain(value.numpy(), depth + 1)
+    if isinstance(value, int):
+        return int(value) if -_HUGE < value < _HUGE else _CANNOT
+    if isinstance(value, (str, float)):
+        return (str if isinstance(value, str) else float)(value)
     if isinstance(value, (bytes, bytearray)):
         return _CANNOT
     if hasattr(value, "__iter__"):
-        items = [_plain(item) for item in value]
+        items = [_plain(item, depth + 1) for item in value]
         return _CANNOT if any(item is _CANNOT for item in items) else items
     if hasattr(value, "__float__"):  # Decimal, Fraction
         return float(value)

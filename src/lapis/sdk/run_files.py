@@ -198,17 +198,24 @@ class RunFiles:
     def _read_file(self, name: str, write: Callable[[bytes], Any]) -> None:
         self._client.download(f"{self._base}/files/{quoted(name)}", write)
 
-    def _fetch(self, file: dict[str, Any], target: str) -> None:
-        """Whole and checked, or not at all."""
+    def _fetch(self, file: dict[str, Any], target: str, count: Callable[[int], Any] | None = None) -> None:
+        """Whole and checked, or not at all. `count` is told of every piece that has come."""
         import hashlib
 
         folder = os.path.dirname(os.path.abspath(target))
         os.makedirs(folder, exist_ok=True)
         digest = hashlib.sha256()
         part = f"{target}.{os.getpid()}.part"
+
+        def take(chunk: bytes) -> None:
+            output.write(chunk)
+            digest.update(chunk)
+            if count is not None:
+                count(len(chunk))
+
         try:
             with open(part, "wb") as output:
-                self._read_file(file["name"], lambda chunk: _both(output.write, digest.update, chunk))
+                self._read_file(file["name"], take)
             if file["hash"] and digest.hexdigest() != file["hash"]:
                 raise AzureMLException(f"'{file['name']}' of run {self._run_id} arrived damaged. Try again.")
             os.replace(part, target)
@@ -216,11 +223,6 @@ class RunFiles:
             if os.path.exists(part):
                 os.remove(part)
             raise
-
-
-def _both(first: Callable[[bytes], Any], second: Callable[[bytes], Any], chunk: bytes) -> None:
-    first(chunk)
-    second(chunk)
 
 
 def _artifact_name(name: Any) -> str:

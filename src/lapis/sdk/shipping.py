@@ -23,6 +23,7 @@ class Stream:
         self.path = path
         self.label = dict(label)
         self.position = position
+        self.heard_of = False  # by the server
 
     @property
     def key(self) -> str:
@@ -49,9 +50,13 @@ class Stream:
 
     def behind(self) -> bool:
         try:
-            return self.position is None or os.path.getsize(self.path) > self.position
+            return self.position is None or self.unheard() or os.path.getsize(self.path) > self.position
         except FileNotFoundError:
             return False
+
+    def unheard(self) -> bool:
+        """A log is told of even while it is empty: a reader finds it as soon as it is there."""
+        return self.label["kind"] == "log" and not self.heard_of and os.path.exists(self.path)
 
 
 class Shipper:
@@ -100,7 +105,7 @@ class Shipper:
         labels, parts = [], []
         for stream in self._streams.values():
             data = stream.fresh(final)
-            if data or stream.position is None:
+            if data or stream.position is None or stream.unheard():
                 labels.append(dict(stream.label, offset=stream.position or 0))
                 parts.append(data)
         if skip_empty and (not parts or (sum(map(len, parts)) < _AT_ONCE and self._known())):
@@ -113,6 +118,7 @@ class Shipper:
         for key, position in reply["positions"].items():
             if key in self._streams:
                 self._streams[key].position = position
+                self._streams[key].heard_of = True
         return reply  # type: ignore[no-any-return]
 
     def _known(self) -> bool:

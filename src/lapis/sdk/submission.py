@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 from uuid import uuid4
 
 from lapis.domain import frames
@@ -110,15 +110,16 @@ def send_tree(workspace: Workspace, tree: Tree, sources: dict[str, str]) -> str:
 
 def _send_blobs(workspace: Workspace, blobs: list[tuple[str, str, int]]) -> None:
     """Small ones packed together, large ones streamed, with progress where a person would wonder."""
-    progress = _Progress("Sending the snapshot", sum(size for _, _, size in blobs))
+    progress = show_progress("Sending the snapshot", sum(size for _, _, size in blobs))
     packed: list[tuple[str, bytes]] = []
     held = 0
     for digest, source, size in sorted(blobs, key=lambda blob: blob[2]):
         if size > _PACK_BYTES:
             workspace._client.upload(
-                f"/blobs/{digest}", lambda source=source, size=size: read_chunks(source, size), size  # type: ignore[misc]
+                f"/blobs/{digest}",
+                lambda source=source, size=size: _counted(read_chunks(source, size), progress),  # type: ignore[misc]
+                size,
             )
-            progress.add(size)
             continue
         with open(source, "rb") as file:
             packed.append((digest, file.read()))
@@ -129,6 +130,7 @@ def _send_blobs(workspace: Workspace, blobs: list[tuple[str, str, int]]) -> None
             packed, held = [], 0
     if packed:
         _send_pack(workspace, packed)
+        progress.add(held)
     progress.end()
 
 
@@ -137,11 +139,17 @@ def _send_pack(workspace: Workspace, packed: list[tuple[str, bytes]]) -> None:
     workspace._client.call("POST", "/blobs", data=body)
 
 
+def _counted(chunks: Iterator[bytes], progress: Any) -> Iterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+        progress.add(len(chunk))
+
+
 class _Progress:
     """A bar in a terminal, a line now and then elsewhere; nothing for what takes no time."""
 
     def __init__(self, what: str, total: int) -> None:
-        self._what, self._total, self._done = what, total, 0
+        self._what, self._total, self._done, self._told = what, total, 0, 0.0
         self._shown = False
         self._noisy = total > 32 << 20
 
@@ -149,7 +157,10 @@ class _Progress:
         self._done += size
         if not self._noisy:
             return
-        part = self._done / max(1, self._total)
+        part = min(1.0, self._done / max(1, self._total))
+        if part < min(1.0, self._told + (0.01 if sys.stderr.isatty() else 0.1)):
+            return
+        self._told = part
         text = f"{self._what}: {self._done / 1e6:.0f} of {self._total / 1e6:.0f} MB ({part:.0%})"
         if sys.stderr.isatty():
             bar = "#" * int(part * 30)
@@ -162,6 +173,9 @@ class _Progress:
     def end(self) -> None:
         if self._shown and sys.stderr.isatty():
             sys.stderr.write("\n")
+
+
+show_progress: Callable[[str, int], Any] = _Progress  # the command line puts a bar of its own here
 
 
 def _cannot_submit(config: Any) -> Exception:

@@ -70,7 +70,8 @@ def serve(settings: Settings) -> int:
     system = make_system(settings, url, time.time, leave)
     app = make_app(system, settings.host, ready=lambda: _publish(settings, url))
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, timeout_graceful_shutdown=2, server_header=False, lifespan="on"
+        app, log_config=None, access_log=False, timeout_graceful_shutdown=2, server_header=False, lifespan="on", proxy_headers=False,
+        date_header=False
     )
     server = uvicorn.Server(config)
 
@@ -167,7 +168,7 @@ def _leave_when_idle(system: object, seconds: float) -> None:
 
     assert isinstance(system, System)
     while not system.stopping.wait(min(1.0, seconds / 4)):
-        if system.reconciler.active == 0 and time.monotonic() - system.last_request > seconds:
+        if time.monotonic() - system.last_request > seconds and system.shelf.runs.count_active() == 0:
             system.stop()
 
 

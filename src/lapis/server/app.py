@@ -92,7 +92,7 @@ def about_server(system: TheSystem, actor: TheActor) -> Response:
             "pid": system.pid,
             "home": system.home,
             "started_at": system.started_at,
-            "active_runs": system.reconciler.active,
+            "active_runs": system.shelf.runs.count_active(),
             "viewer_key": system.access.viewer_key if actor.kind in ("user", "viewer") else None,
         }
     )

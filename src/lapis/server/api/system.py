@@ -39,11 +39,12 @@ class System:
     stopping: threading.Event = field(default_factory=threading.Event)
 
 
-def _system(request: Request) -> System:
+# async, although they wait for nothing: FastAPI would hand a plain function to a thread, for each request
+async def _system(request: Request) -> System:
     return cast(System, request.app.state.system)
 
 
-def _actor(request: Request) -> Actor:
+async def _actor(request: Request) -> Actor:
     return cast(Actor, request.scope["lapis_actor"])  # the gate has put it there
 
 

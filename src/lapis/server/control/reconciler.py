@@ -6,8 +6,9 @@ import logging
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from lapis.domain import run as rules
 from lapis.domain.run import RunRecord, RunState
@@ -18,8 +19,10 @@ from lapis.server.control.access import Access
 from lapis.server.control.jobs import Address, job_spec, recovery_spec
 from lapis.server.control.runs import Runs
 from lapis.server.control.shelf import Shelf
+from lapis.server.store.runs import Queued
 
 MOST_LAUNCHES = 10  # an agent that dies at once, again and again, will not do better the next time
+_OWNED_EVERY = 1.0  # seconds between looks at whose processes are gone
 HARD_AFTER = 15.0  # seconds that a cancelled run has to go by itself
 _log = logging.getLogger("lapis.reconciler")
 
@@ -48,8 +51,9 @@ class Reconciler:
         self._stopping = False
         self._asked_to_stop: dict[str, float] = {}
         self._places: dict[str, int] = {}
+        self._served: dict[str, int] = {}  # the last launch of each experiment, by number
         self._host = socket.gethostname()
-        self.active = 0  # runs that have not ended, as of the last pass
+        self._owned_seen = 0.0
         self._thread = threading.Thread(target=self._loop, name="reconciler", daemon=True)
 
     def start(self) -> None:
@@ -78,11 +82,12 @@ class Reconciler:
 
     def one_pass(self) -> None:
         try:
-            active = self._shelf.runs.active()
-            self.active = len(active)
-            self._mind_launched([run for run in active if run.handle is not None])
-            self._mind_interactive([run for run in active if run.owner is not None and run.handle is None])
-            self._launch_queued(active)
+            launched = self._shelf.runs.launched()
+            self._mind_launched(launched)
+            if self._now() - self._owned_seen > _OWNED_EVERY:
+                self._owned_seen = self._now()
+                self._mind_interactive(self._shelf.runs.owned())
+            self._launch_queued(self._shelf.runs.queued(), launched)
         except AzureMLException as error:  # a full disk, say: the next pass tries again
             _log.error("A pass was cut short: %s", error.message)
         except Exception:
@@ -150,18 +155,20 @@ class Reconciler:
 
     # -- queued runs
 
-    def _launch_queued(self, active: list[RunRecord]) -> None:
-        queued = [run for run in active if run.state is RunState.QUEUED and run.handle is None]
-        busy = [run for run in active if run.job is not None and run.handle is not None]
-        for run in fair_order(queued, busy):
-            waiting_parents = {child.parent_id for child in active if child.job is not None}
-            taken = sum(1 for other in busy if other.id not in waiting_parents)
-            if taken >= self._max_runs:
+    def _launch_queued(self, queued: list[Queued], launched: list[RunRecord]) -> None:
+        busy: list[Queued | RunRecord] = [run for run in launched if run.job is not None]
+        for waiting in fair_order(queued, busy, self._served):
+            # a parent that waits for its children would keep them from starting: it does not count
+            parents = {run.parent_id for run in (*queued, *busy)}
+            if sum(1 for run in busy if run.id not in parents) >= self._max_runs:
                 break
-            self._launch(run, self._engines[run.target or "local"], "")
-            queued.remove(run)
-            busy.append(run)
-        self._places = {run.id: place for place, run in enumerate(fair_order(queued, busy), start=1)}
+            run = self._shelf.runs.get(waiting.workspace_id, waiting.id)
+            queued.remove(waiting)
+            if run.state is RunState.QUEUED and run.handle is None:  # not cancelled meanwhile
+                self._launch(run, self._engines[run.target or "local"], "")
+                self._served[run.experiment] = max(self._served.values(), default=0) + 1
+                busy.append(waiting)
+        self._places = {run.id: place for place, run in enumerate(fair_order(queued, busy, self._served), start=1)}
 
     def waiting(self, run: RunRecord) -> tuple[str, str] | None:
         """Why a queued run waits, and what ends it: an observation, so it is told and never stored."""
@@ -200,11 +207,14 @@ class Reconciler:
         return self._shelf.runs.change(run.workspace_id, run.id, how)
 
 
-def fair_order(queued: Iterable[RunRecord], running: Iterable[RunRecord]) -> list[RunRecord]:
-    """Oldest first within an experiment; between experiments, the one with the fewest runs ahead goes first."""
+def fair_order(
+    queued: Iterable[Queued], running: Iterable[Queued | RunRecord], served: Mapping[str, int] = MappingProxyType({})
+) -> list[Queued]:
+    """Oldest first within an experiment; between experiments, the one with the fewest runs ahead goes first, and of
+    those the one that was served longest ago."""
     ahead = Counter(run.experiment for run in running)
     ranked = []
-    for run in sorted(queued, key=lambda each: (each.created_at, each.number)):
-        ranked.append((ahead[run.experiment], run.created_at, run.number, run))
+    for run in sorted(queued, key=lambda each: each.number):
+        ranked.append((ahead[run.experiment], served.get(run.experiment, 0), run.number, run))
         ahead[run.experiment] += 1
     return [run for *_, run in sorted(ranked, key=lambda row: row[:3])]

@@ -279,7 +279,8 @@ class Runs:
                 self.cancel(Actor("user"), run.workspace_id, child.id, f"its parent {run.id} ended early")
             elif child.job is None:  # it lived in the parent's process, which is gone
                 self._end(child, RunState.COMPLETED, f"Its parent {run.id} completed")
-        self._wake()
+        if run.job is not None:
+            self._wake()  # its slot is free
         return self._told(run)
 
     # -- reported

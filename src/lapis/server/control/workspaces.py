@@ -93,11 +93,11 @@ class Workspaces:
     def delete(self, actor: Actor, workspace_id: str) -> None:
         actor.may_change_workspace()
         workspace = self.get(actor, workspace_id)
-        live = [run.id for run in self._shelf.runs.active() if run.workspace_id == workspace_id]
+        live = self._shelf.runs.count_active(workspace_id)
         if live:
             raise Conflict(
-                f"Workspace '{workspace['name']}' has runs that have not ended: {', '.join(live[:5])}"
-                f"{' and more' if len(live) > 5 else ''}. Cancel them first."
+                f"Workspace '{workspace['name']}' has {live} runs that have not ended. Cancel them first; `lapis run "
+                "list` shows them."
             )
         self._store.remove(workspace_id)
 

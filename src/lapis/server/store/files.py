@@ -7,7 +7,7 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 from sqlalchemy import Connection, select, update
@@ -46,13 +46,7 @@ class FileStore:
         return [self._with_size(workspace_id, run_id, _to_file(row)) for row in rows]
 
     def get(self, workspace_id: str, run_id: str, name: str) -> RunFile:
-        with self._database.read() as connection:
-            pk = _run_pk(connection, workspace_id, run_id)
-            query = select(run_files).where(run_files.c.run_pk == pk, run_files.c.name == name)
-            row = connection.execute(query).first()
-        if row is None:
-            raise NotFound(f"Run {run_id} has no file named '{name}'. get_file_names() lists what it has.")
-        return self._with_size(workspace_id, run_id, _to_file(row))
+        return self._with_size(workspace_id, run_id, self._row(workspace_id, run_id, name))
 
     def put(self, workspace_id: str, run_id: str, files: dict[str, tuple[str, int]], at: float) -> None:
         """Name blobs as files of the run. A name that exists is replaced."""
@@ -88,12 +82,6 @@ class FileStore:
             if len(fresh) or length == 0:
                 _append_all(path, fresh, length)
             return max(length, offset + len(data))
-
-    def length(self, workspace_id: str, run_id: str, name: str) -> int:
-        try:
-            return os.path.getsize(self._path(workspace_id, run_id, name))
-        except FileNotFoundError:
-            return 0
 
     def read(self, workspace_id: str, run_id: str, file: RunFile, start: int = 0) -> Iterator[bytes]:
         """The file's bytes from `start`, as far as they go now."""
@@ -166,8 +154,20 @@ class FileStore:
     def _with_size(self, workspace_id: str, run_id: str, file: RunFile) -> RunFile:
         if file.hash is not None:
             return file
-        size = self.length(workspace_id, run_id, file.alias_of or file.name)
-        return RunFile(file.name, size, file.created_at, None, file.alias_of)
+        try:
+            size = os.path.getsize(self._path(workspace_id, run_id, file.alias_of or file.name))
+        except FileNotFoundError:  # it has hardly begun, or was sealed since the row was read
+            return self._row(workspace_id, run_id, file.name)
+        return replace(file, size=size)
+
+    def _row(self, workspace_id: str, run_id: str, name: str) -> RunFile:
+        with self._database.read() as connection:
+            pk = _run_pk(connection, workspace_id, run_id)
+            query = select(run_files).where(run_files.c.run_pk == pk, run_files.c.name == name)
+            row = connection.execute(query).first()
+        if row is None:
+            raise NotFound(f"Run {run_id} has no file named '{name}'. get_file_names() lists what it has.")
+        return _to_file(row)
 
 
 def _append_all(path: str, data: memoryview, length: int) -> None:

@@ -31,7 +31,6 @@ class _Series:
         plain = type(value) is float and value == value  # NaN has no place in a number column
         self.rows.append(
             {
-                "series_pk": self.pk,
                 "seq": self.count,
                 "at": point.at,
                 "step": point.step,
@@ -46,6 +45,9 @@ class _Series:
             self.last = number
             self.least = number if self.least is None or number < self.least else self.least
             self.greatest = number if self.greatest is None or number > self.greatest else self.greatest
+
+    def summary(self) -> dict[str, Any]:
+        return {"points": self.count, "last": self.last, "least": self.least, "greatest": self.greatest}
 
 
 class MetricStore:
@@ -76,11 +78,7 @@ class MetricStore:
                 target = run if owner == run_id else _descendant(connection, workspace_id, run, owner)
                 if target is not None:  # a child that was deleted meanwhile takes its points along
                     _append(connection, target, group)
-            connection.execute(
-                upsert(journals)
-                .values(run_pk=run.pk, stream=stream, position=end)
-                .on_conflict_do_update(index_elements=["run_pk", "stream"], set_={"position": end})
-            )
+            connection.execute(_MOVE, {"run_pk": run.pk, "stream": stream, "position": end})
             return end
 
     def points(self, workspace_id: str, run_ids: list[str], name: str | None = None) -> dict[str, list[Point]]:
@@ -168,9 +166,22 @@ def _thin(
     return [points[i] for i in sorted(kept)]
 
 
+# Statements of the hot path, made once: building them again costs more than SQLite needs to run them.
+_RUN = select(runs.c.pk, runs.c.id, runs.c.root_id, runs.c.experiment_pk).where(
+    runs.c.workspace_id == bindparam("w"), runs.c.id == bindparam("r")
+)
+_POSITION = select(journals.c.position).where(journals.c.run_pk == bindparam("p"), journals.c.stream == bindparam("s"))
+_SERIES = select(metric_series).where(metric_series.c.run_pk == bindparam("p"))
+_ADD_SERIES = insert(metric_series).returning(metric_series.c.pk, sort_by_parameter_order=True)
+_ADD_POINTS = insert(metric_points)
+_SUM_UP = update(metric_series).where(metric_series.c.pk == bindparam("which"))
+_MOVE = upsert(journals).on_conflict_do_update(
+    index_elements=["run_pk", "stream"], set_={"position": upsert(journals).excluded.position}
+)
+
+
 def _run(connection: Connection, workspace_id: str, run_id: str) -> Any:
-    query = select(runs.c.pk, runs.c.id, runs.c.root_id, runs.c.experiment_pk)
-    row = connection.execute(query.where(runs.c.workspace_id == workspace_id, runs.c.id == run_id)).first()
+    row = connection.execute(_RUN, {"w": workspace_id, "r": run_id}).first()
     if row is None:
         raise NotFound(f"No run with id '{run_id}' in this workspace.")
     return row
@@ -190,36 +201,31 @@ def _descendant(connection: Connection, workspace_id: str, run: Any, run_id: str
 
 
 def _position(connection: Connection, run_pk: int, stream: str) -> int:
-    query = select(journals.c.position).where(journals.c.run_pk == run_pk, journals.c.stream == stream)
-    return int(connection.execute(query).scalar() or 0)
+    return int(connection.execute(_POSITION, {"p": run_pk, "s": stream}).scalar() or 0)
 
 
 def _append(connection: Connection, run: Any, points: list[Point]) -> None:
     known = {
         row.name: _Series(row.pk, row.kind, row.points, row.last, row.least, row.greatest)
-        for row in connection.execute(select(metric_series).where(metric_series.c.run_pk == run.pk))
+        for row in connection.execute(_SERIES, {"p": run.pk})
     }
+    fresh: dict[str, _Series] = {}
     for point in points:
-        series = known.get(point.name)
+        series = known.get(point.name) or fresh.get(point.name)
         if series is None:
-            values = {"run_pk": run.pk, "experiment_pk": run.experiment_pk, "name": point.name, "kind": point.kind}
-            pk = connection.execute(
-                insert(metric_series).values(**values, points=0).returning(metric_series.c.pk)
-            ).scalar_one()
-            series = known[point.name] = _Series(pk, point.kind, 0, None, None, None)
+            series = fresh[point.name] = _Series(0, point.kind, 0, None, None, None)
         series.add(point)
-    touched = [series for series in known.values() if series.rows]
-    connection.execute(insert(metric_points), [row for series in touched for row in series.rows])
+    if fresh:
+        rows = [
+            {"run_pk": run.pk, "experiment_pk": run.experiment_pk, "name": name, "kind": series.kind, **series.summary()}
+            for name, series in fresh.items()
+        ]
+        for series, pk in zip(fresh.values(), connection.execute(_ADD_SERIES, rows).scalars(), strict=True):
+            series.pk = pk
+    grown = [series for series in known.values() if series.rows]
+    if grown:
+        connection.execute(_SUM_UP, [dict(series.summary(), which=series.pk) for series in grown])
     connection.execute(
-        update(metric_series).where(metric_series.c.pk == bindparam("which")),
-        [
-            {
-                "which": series.pk,
-                "points": series.count,
-                "last": series.last,
-                "least": series.least,
-                "greatest": series.greatest,
-            }
-            for series in touched
-        ],
+        _ADD_POINTS,
+        [dict(row, series_pk=series.pk) for series in (*grown, *fresh.values()) for row in series.rows],
     )

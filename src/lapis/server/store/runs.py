@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, exists, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, delete, exists, func, insert, select, update
 
 from lapis.domain.run import ENDED, RunRecord
 from lapis.errors import Conflict, NotFound
@@ -42,6 +42,16 @@ class RunFilter:
     best_by: tuple[str, str] | None = None  # (metric, "maximize" | "minimize")
 
 
+class Queued(NamedTuple):
+    workspace_id: str
+    id: str
+    experiment: str
+    created_at: float
+    number: int
+    parent_id: str | None
+    target: str | None
+
+
 class RunStore:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -57,18 +67,13 @@ class RunStore:
             return [self._add(connection, run, experiment) for run in many]
 
     def _add(self, connection: Connection, run: RunRecord, experiment: dict[str, Any]) -> RunRecord:
-        there = connection.execute(_one(run.workspace_id, run.id)).first()
+        there = connection.execute(_ONE, {"w": run.workspace_id, "r": run.id}).first()
         if there is not None:
             known = _to_record(there)
             if run.nonce and known.nonce == run.nonce:
                 return known
             raise Conflict(f"A run with id '{run.id}' exists already. Run.get(workspace, '{run.id}') gives it.")
-        home = connection.execute(
-            update(experiments)
-            .where(experiments.c.workspace_id == run.workspace_id, experiments.c.name == run.experiment)
-            .values(runs=experiments.c.runs + 1)
-            .returning(experiments.c.pk, experiments.c.runs)
-        ).first()
+        home = connection.execute(_COUNT_UP, {"w": run.workspace_id, "n": run.experiment}).first()
         if home is None:  # the first run of this experiment makes it
             home = connection.execute(
                 insert(experiments)
@@ -82,15 +87,13 @@ class RunStore:
                 .returning(experiments.c.pk, experiments.c.runs)
             ).one()
         run = replace(run, number=home.runs)
-        pk = connection.execute(
-            insert(runs).values(**_to_row(run), experiment_pk=home.pk).returning(runs.c.pk)
-        ).scalar_one()
+        pk = connection.execute(_INSERT, dict(_to_row(run), experiment_pk=home.pk)).scalar_one()
         _write_labels(connection, pk, run)
         return run
 
     def get(self, workspace_id: str, run_id: str) -> RunRecord:
         with self._database.read() as connection:
-            return _to_record(_found(connection.execute(_one(workspace_id, run_id)).first(), run_id))
+            return _to_record(_found(connection.execute(_ONE, {"w": workspace_id, "r": run_id}).first(), run_id))
 
     def find(self, where: RunFilter, limit: int, cursor: int | None = None) -> tuple[list[RunRecord], int | None]:
         """A page, and the cursor of the next page or None. Never reads metric points."""
@@ -109,22 +112,41 @@ class RunStore:
         with self._database.read() as connection:
             return [_to_record(row) for row in connection.execute(_select(where).order_by(runs.c.pk))]
 
-    def active(self) -> list[RunRecord]:
-        """Runs that have not ended, oldest first."""
-        query = select(runs).where(runs.c.state.not_in([state.value for state in ENDED])).order_by(runs.c.pk)
+    def count_active(self, workspace_id: str | None = None) -> int:
+        """How many runs have not ended."""
+        query = select(func.count()).where(runs.c.state.not_in([state.value for state in ENDED]))
+        if workspace_id is not None:
+            query = query.where(runs.c.workspace_id == workspace_id)
         with self._database.read() as connection:
-            return [_to_record(row) for row in connection.execute(query)]
+            return int(connection.execute(query).scalar_one())
+
+    def launched(self) -> list[RunRecord]:
+        """Runs that an engine has and that have not ended."""
+        return self._minded("launched")
+
+    def owned(self) -> list[RunRecord]:
+        """Interactive runs that have not ended."""
+        return self._minded("owned")
+
+    def queued(self) -> list[Queued]:
+        """Runs that wait for an engine, oldest first: only what choosing among them needs."""
+        with self._database.read() as connection:
+            return [Queued(*row) for row in connection.execute(_QUEUED)]
+
+    def _minded(self, how: str) -> list[RunRecord]:
+        with self._database.read() as connection:
+            return [_to_record(row) for row in connection.execute(_MINDED, {"how": how})]
 
     def change(self, workspace_id: str, run_id: str, how: Callable[[RunRecord], RunRecord]) -> RunRecord:
         """Read, change and keep in one transaction, so that no other change comes between."""
         with self._database.write() as connection:
-            row = _found(connection.execute(_one(workspace_id, run_id)).first(), run_id)
+            row = _found(connection.execute(_ONE, {"w": workspace_id, "r": run_id}).first(), run_id)
             before = _to_record(row)
             after = how(before)
             if after == before:
                 return before
             after = replace(after, revision=before.revision + 1)
-            connection.execute(update(runs).where(runs.c.pk == row.pk).values(**_to_row(after)))
+            connection.execute(_REPLACE, dict(_to_row(after), which=row.pk))
             if (after.tags, after.properties) != (before.tags, before.properties):
                 connection.execute(delete(run_labels).where(run_labels.c.run_pk == row.pk))
                 _write_labels(connection, row.pk, after)
@@ -152,8 +174,16 @@ def remove_runs(connection: Connection, which: ColumnElement[bool]) -> None:
     connection.execute(delete(runs).where(which))
 
 
-def _one(workspace_id: str, run_id: str) -> Select[Any]:
-    return select(runs).where(runs.c.workspace_id == workspace_id, runs.c.id == run_id)
+# Statements of the hot path, made once: building them again costs more than SQLite needs to run them.
+_ONE = select(runs).where(runs.c.workspace_id == bindparam("w"), runs.c.id == bindparam("r"))
+_COUNT_UP = (
+    update(experiments)
+    .where(experiments.c.workspace_id == bindparam("w"), experiments.c.name == bindparam("n"))
+    .values(runs=experiments.c.runs + 1)
+    .returning(experiments.c.pk, experiments.c.runs)
+)
+_INSERT = insert(runs).returning(runs.c.pk)
+_REPLACE = update(runs).where(runs.c.pk == bindparam("which"))
 
 
 def _found(row: Row[Any] | None, run_id: str) -> Row[Any]:
@@ -203,6 +233,15 @@ def _select(where: RunFilter) -> Select[Any]:
     return query
 
 
+_QUEUED = (
+    select(runs.c.workspace_id, runs.c.id, experiments.c.name, runs.c.created_at, runs.c.pk, runs.c.parent_id,
+           runs.c.target)
+    .join(experiments, experiments.c.pk == runs.c.experiment_pk)
+    .where(runs.c.minded == "queued")
+    .order_by(runs.c.pk)
+)  # fmt: skip
+_MINDED = select(runs).where(runs.c.minded == bindparam("how")).order_by(runs.c.pk)
+
 _COLUMNS = ("workspace_id", "id", "parent_id", "root_id", "type", "target", "created_at",
             "archived_at", "last_heard", "revision")  # fmt: skip
 
@@ -211,8 +250,17 @@ def _to_row(run: RunRecord) -> dict[str, Any]:
     body = run.to_json()
     row: dict[str, Any] = {name: body.pop(name) for name in _COLUMNS}
     row["state"] = body.pop("state")
+    row["minded"] = _why_minded(run)
     row["body"] = json.dumps(body, separators=(",", ":"))
     return row
+
+
+def _why_minded(run: RunRecord) -> str | None:
+    if run.ended:
+        return None
+    if run.handle is not None:
+        return "launched"
+    return "queued" if run.job is not None else "owned" if run.owner is not None else None
 
 
 def _to_record(row: Row[Any]) -> RunRecord:

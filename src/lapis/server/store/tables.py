@@ -56,6 +56,7 @@ runs = Table(
     Column("type", String(64)),
     Column("target", String(255)),
     Column("state", String(16), nullable=False),
+    Column("minded", String(8)),  # why the reconciler looks after it; NULL: it need not
     Column("created_at", Float, nullable=False),
     Column("archived_at", Float),
     Column("last_heard", Float),
@@ -66,6 +67,7 @@ runs = Table(
     Index("runs_by_parent", "parent_id"),
     Index("runs_by_root", "root_id"),
     Index("runs_by_state", "state"),
+    Index("runs_by_minded", "minded"),
 )
 
 # Tags and properties, as an index for filters; what is shown comes from the run's body.

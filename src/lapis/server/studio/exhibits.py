@@ -6,7 +6,7 @@ import json
 from typing import Any
 from urllib.parse import quote
 
-from lapis.domain.metrics import ARTIFACT_PREFIX, REFERENCE, Point, assemble
+from lapis.domain.metrics import ARTIFACT_PREFIX, LIST, REFERENCE, Point, assemble
 from lapis.errors import NotFound
 from lapis.server.api.system import System
 from lapis.server.studio import views
@@ -15,6 +15,7 @@ _IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".g
 
 _MOST_POINTS = 2000  # of one metric; more are not read for a page
 _MOST_ROWS = 100
+_MOST_COLUMNS = 50
 _MOST_FILES = 24
 _MOST_CLASSES = 30
 _LARGEST_DOCUMENT = 256 << 10
@@ -44,20 +45,22 @@ def _exhibit(system: System, workspace_id: str, run_id: str, points: list[Point]
     if references:
         names = [name for name in references if name is not None]
         return _files(system, workspace_id, run_id, names[-_MOST_FILES:])
-    logged = assemble(points)[points[0].name]
+    try:
+        logged = assemble(points)[points[0].name]
+    except (AttributeError, TypeError, ValueError):  # a row that is no row: a journal can hold anything
+        return {"latest": points[-1].value}
     if isinstance(logged, dict):
         return _table(logged)
-    return {"latest": logged if points[-1].kind == "list" else points[-1].value}
+    return {"latest": logged if points[-1].kind == LIST else points[-1].value}
 
 
 def _table(logged: dict[str, Any]) -> dict[str, Any]:
-    columns = {name: cells if isinstance(cells, list) else [cells] for name, cells in logged.items()}
+    shown = list(logged)[:_MOST_COLUMNS]
+    columns = {name: logged[name] if isinstance(logged[name], list) else [logged[name]] for name in shown}
     height = max((len(cells) for cells in columns.values()), default=0)
     first = max(0, height - _MOST_ROWS)
-    rows = [
-        [cells[i] if i < len(cells) else None for cells in columns.values()] for i in range(first, height)
-    ]
-    return {"columns": list(columns), "rows": rows, "first": first, "height": height}
+    rows = [[cells[i] if i < len(cells) else None for cells in columns.values()] for i in range(first, height)]
+    return {"columns": shown, "width": len(logged), "rows": rows, "first": first, "height": height}
 
 
 def _file_name(reference: Any, run_id: str) -> str | None:

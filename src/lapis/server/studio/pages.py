@@ -187,4 +187,5 @@ def _refusal(request: Request, error: AzureMLException) -> Response:
     workspace_id = request.path_params.get("workspace_id", "")
     known = workspace_id and not isinstance(error, WorkspaceException)
     back = f"/studio/{quote(workspace_id)}/runs" if known else "/studio/"
-    return page("error.html", error.status, message=error.message, back=back)
+    title = "Not found" if error.status == 404 else "That did not work"
+    return page("error.html", error.status, title=title, message=error.message, back=back)

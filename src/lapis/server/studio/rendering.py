@@ -52,7 +52,8 @@ STATIC = {
 
 
 def page(template: str, status: int = 200, **values: Any) -> Response:
-    return Response(_templates.get_template(template).render(values), status, media_type="text/html")
+    text = _templates.get_template(template).render(values)
+    return Response(text.encode("utf-8", "replace"), status, media_type="text/html")
 
 
 def blocks(template: str, names: Iterable[str], values: Mapping[str, Any]) -> dict[str, str]:
@@ -78,16 +79,19 @@ def _finite(value: Any) -> Any:
 
 def when(at: float | None) -> Markup:
     """A moment; the page's script puts it into the reader's own time zone."""
-    if at is None:
+    try:
+        moment = datetime.fromtimestamp(at, UTC) if at is not None else None
+    except (OverflowError, ValueError, OSError):  # whoever reports a run may say anything
+        moment = None
+    if moment is None:
         return Markup("–")
-    moment = datetime.fromtimestamp(at, UTC)
     return Markup('<time datetime="{}">{}</time>').format(
         moment.isoformat(timespec="milliseconds"), moment.strftime("%Y-%m-%d %H:%M:%S UTC")
     )
 
 
 def duration(seconds: float | None) -> str:
-    if seconds is None:
+    if seconds is None or not math.isfinite(seconds):
         return "–"
     if seconds < 10:
         return f"{seconds:.1f} s"

@@ -7,7 +7,7 @@ import json
 from contextlib import closing
 from typing import Any
 
-from lapis.domain.metrics import LIST, SCALAR, assemble, number_of
+from lapis.domain.metrics import LIST, SCALAR, number_of
 from lapis.errors import NotFound
 from lapis.server.api.system import System, run_view
 from lapis.server.control.access import Actor
@@ -18,6 +18,7 @@ from lapis.server.studio import log_text
 
 _MOST_FILES = 1000
 _MOST_CHILDREN = 500
+_MOST_LOGS = 100
 _MOST_CURVE_POINTS = 2000
 _TAIL = 64 << 10
 _LOG_FOLDERS = ("user_logs/", "logs/", "azureml-logs/", "system_logs/")
@@ -99,7 +100,8 @@ def curve(system: System, workspace_id: str, run_id: str, name: str) -> dict[str
 
 
 def _list_curve(system: System, workspace_id: str, run_id: str, name: str) -> dict[str, Any]:
-    values = assemble(system.shelf.metrics.points(workspace_id, [run_id], name)[run_id])[name]
+    points = system.shelf.metrics.points(workspace_id, [run_id], name)[run_id]
+    values = [item for point in points if isinstance(point.value, list) for item in point.value]
     numbers = [(float(i), number_of(value)) for i, value in enumerate(values, start=1)]
     known = [(i, number) for i, number in numbers if number is not None]
     stride = -(-len(known) // _MOST_CURVE_POINTS) or 1
@@ -117,7 +119,8 @@ def _has_curve(metric: dict[str, Any]) -> bool:
 def _logs(files: list[RunFile]) -> dict[str, int]:
     """Names and sizes, the script's own output first; an older name for the same log is left out."""
     logs = [file for file in files if file.name.startswith(_LOG_FOLDERS) and file.alias_of is None]
-    return {file.name: file.size for file in sorted(logs, key=lambda file: (file.name != STD_LOG, file.name))}
+    logs.sort(key=lambda file: (file.name != STD_LOG, file.name))
+    return {file.name: file.size for file in logs[:_MOST_LOGS]}
 
 
 def _mark(state: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ function untilVisible() {
 class Refused extends Error {}
 
 /** Ask until there is an answer: a server that is away for a while is told to the reader, not given up. */
-async function ask(address) {
+async function ask(address, read = (reply) => reply.json()) {
   const trouble = document.getElementById('trouble');
   for (let rest = REST; ; rest = Math.min(2 * rest, 10000)) {
     try {
@@ -25,7 +25,7 @@ async function ask(address) {
       if (reply.status === 401) throw new Refused('This page is no longer logged in. Open its link again.');
       if (reply.status === 404) throw new Refused('This is not there any more.');
       if (!reply.ok) throw new Error(reply.statusText);
-      const answer = address.includes('.json') ? await reply.json() : await reply.text();
+      const answer = await read(reply);
       trouble.hidden = true;
       return answer;
     } catch (error) {
@@ -191,6 +191,8 @@ class Curves {
       const curve = await ask(`${this.here}/curve.json?name=${encodeURIComponent(figure.name)}`);
       this.paint(figure, curve);
       figure.drawn = count;
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error; // the reader has been told
     } finally {
       figure.busy = false;
     }
@@ -257,7 +259,8 @@ async function followList() {
   for (let list; (list = document.querySelector('#runs[data-live-list]')); ) {
     await pause(5 * REST);
     await untilVisible();
-    const page = new DOMParser().parseFromString(await ask(location.pathname + location.search), 'text/html');
+    const html = await ask(location.pathname + location.search, (reply) => reply.text());
+    const page = new DOMParser().parseFromString(html, 'text/html');
     list.replaceWith(page.getElementById('runs'));
     setClock(document.getElementById('runs').dataset.now);
     localTimes(document);

@@ -42,6 +42,7 @@ def upgrade() -> None:
         sa.Column("type", sa.String(64)),
         sa.Column("target", sa.String(255)),
         sa.Column("state", sa.String(16), nullable=False),
+        sa.Column("minded", sa.String(8)),
         sa.Column("created_at", sa.Float, nullable=False),
         sa.Column("archived_at", sa.Float),
         sa.Column("last_heard", sa.Float),
@@ -53,6 +54,7 @@ def upgrade() -> None:
     op.create_index("runs_by_parent", "runs", ["parent_id"])
     op.create_index("runs_by_root", "runs", ["root_id"])
     op.create_index("runs_by_state", "runs", ["state"])
+    op.create_index("runs_by_minded", "runs", ["minded"])
     op.create_table(
         "run_labels",
         sa.Column("run_pk", KEY, sa.ForeignKey("runs.pk"), primary_key=True),

@@ -1,0 +1,67 @@
+"""The tree of commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lapis.cli import files, logs, runs, server, submit, workspaces
+from lapis.version import VERSION
+
+
+def _group(about: str) -> typer.Typer:
+    group = typer.Typer(help=about, invoke_without_command=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+    group.callback()(_show_help)
+    return group
+
+
+def _show_help(context: typer.Context) -> None:
+    """A group alone tells what it holds."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"lapis {VERSION}")
+        raise typer.Exit()
+
+
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Say which release this is.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    _show_help(context)
+
+
+app = _group("Lapis runs code written for the Azure Machine Learning SDK v1 on machines you own.")
+app.callback()(_root)
+app.command("init")(workspaces.init)
+app.command("serve")(server.serve)
+app.command("status")(server.status)
+app.command("stop")(server.stop)
+app.command("open")(server.open_page)
+
+run = _group("Submit runs, look at them, follow their logs, get their files.")
+run.command("submit", context_settings={"allow_interspersed_args": False})(submit.submit)
+run.command("list")(runs.list_runs)
+run.command("show")(runs.show)
+run.command("logs")(logs.logs)
+run.command("metrics")(runs.metrics)
+run.command("files")(files.list_files)
+run.command("download")(files.download)
+run.command("cancel")(runs.cancel)
+run.command("delete")(runs.delete)
+run.command("archive")(runs.archive)
+app.add_typer(run, name="run")
+
+experiment = _group("Look at experiments.")
+experiment.command("list")(workspaces.list_experiments)
+app.add_typer(experiment, name="experiment")
+
+workspace = _group("Look at workspaces.")
+workspace.command("list")(workspaces.list_workspaces)
+app.add_typer(workspace, name="workspace")

@@ -1,0 +1,31 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lapis.cli import screen
+
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON document, for programs.", callback=screen.use_json, is_eager=True),
+]
+WorkspaceName = Annotated[
+    str | None,
+    typer.Option("--workspace", "-w", metavar="NAME", help="The workspace, if not the one that config.json names."),
+]
+RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="The id of the run.")]
+RunIds = Annotated[list[str], typer.Argument(metavar="RUN_ID...", help="The id of a run, or several.")]
+
+
+def labels(pairs: list[str] | None, option: str, value_needed: bool = False) -> dict[str, str | None]:
+    """`key=value` and, where a value is not needed, `key` alone."""
+    found: dict[str, str | None] = {}
+    for pair in pairs or []:
+        key, sign, value = pair.partition("=")
+        if not key or (value_needed and not sign):
+            raise typer.BadParameter(f"{pair!r} is not of the form NAME=VALUE", param_hint=option)
+        found[key] = value if sign else None
+    return found

@@ -1,0 +1,81 @@
+"""How far a long transfer has come: a bar on a terminal, a line now and then elsewhere, always on stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lapis.cli import screen
+
+_WORTH_A_BAR = 1_000_000
+_WORTH_LINES = 32_000_000
+
+
+class Progress:
+    def __init__(self, what: str, total: int) -> None:
+        self._what, self._total, self._done, self._told = what, total, 0, 0
+        self._bar = _bar(what, total) if total >= _WORTH_A_BAR and sys.stderr.isatty() else None
+
+    def add(self, size: int) -> None:
+        self._done += size
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=min(self._done, self._total))
+            return
+        tenth = 10 * self._done // max(1, self._total)
+        if self._total >= _WORTH_LINES and tenth > self._told and not sys.stderr.isatty():
+            self._told = tenth
+            screen.notice(f"{self._what}: {screen.size(self._done)} of {screen.size(self._total)}")
+
+    def end(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+@contextmanager
+def shown(what: str, total: int) -> Iterator[Progress]:
+    progress = Progress(what, total)
+    try:
+        yield progress
+    finally:
+        progress.end()
+
+
+@contextmanager
+def of_uploads() -> Iterator[None]:
+    """Within it, the SDK shows how far a snapshot has come as we do."""
+    from lapis.sdk import submission
+
+    begun: list[Progress] = []
+
+    def begin(what: str, total: int) -> Progress:
+        begun.append(Progress(what, total))
+        return begun[-1]
+
+    usual = submission.show_progress
+    submission.show_progress = begin
+    try:
+        yield
+    finally:
+        submission.show_progress = usual
+        for progress in begun:
+            progress.end()  # a bar that is left standing keeps the terminal's cursor
+
+
+def _bar(what: str, total: int) -> Any:
+    from rich import progress
+    from rich.console import Console
+
+    bar = progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.DownloadColumn(),
+        progress.TransferSpeedColumn(),
+        progress.TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    bar.add_task(what, total=total)
+    bar.start()
+    return bar

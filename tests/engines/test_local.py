@@ -1,0 +1,76 @@
+"""The local engine keeps every engine's promises, and ends whole process trees."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lapis.engines import processes, registry
+from lapis.engines.base import Engine
+from lapis.engines.local import LocalEngine
+from lapis.errors import ComputeTargetException
+from tests.engines.contract import EngineContract, eventually
+
+
+class TestLocal(EngineContract):
+    @pytest.fixture
+    def engine(self, tmp_path: Path) -> Iterator[Engine]:
+        engine = LocalEngine(str(tmp_path / "work"))
+        yield engine
+        processes.end_tree("", list(engine._children), grace=0.0)
+        for child in engine._children.values():
+            child.wait()
+
+    @pytest.fixture
+    def another(self, tmp_path: Path) -> Callable[[], Engine]:
+        return lambda: LocalEngine(str(tmp_path / "work"))
+
+
+def test_an_unknown_engine_is_named_with_the_known_ones() -> None:
+    with pytest.raises(ComputeTargetException, match="No engine named 'lokal'. Known: local"):
+        registry.make("lokal")
+
+
+STUBBORN = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if len(sys.argv) > 1:
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            open(sys.argv[1] + "/daemon", "w").write(str(os.getpid()))
+            time.sleep(600)
+        os._exit(0)
+    open(sys.argv[1] + "/main", "w").write(str(os.getpid()))
+time.sleep(600)
+"""
+
+
+def test_a_tree_is_ended_with_its_daemons_even_if_it_ignores_sigterm(tmp_path: Path) -> None:
+    import os
+
+    process = subprocess.Popen(
+        [sys.executable, "-c", STUBBORN, str(tmp_path)], env={**os.environ, "AZUREML_RUN_ID": "stubborn-1"}
+    )
+    eventually(lambda: all((tmp_path / name).exists() for name in ("main", "daemon")))
+    daemon = int((tmp_path / "daemon").read_text())
+    bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    processes.end_tree("AZUREML_RUN_ID=stubborn-1", [process.pid], grace=0.2)
+    process.wait(timeout=10)
+    assert processes.started(daemon) is None
+    assert bystander.poll() is None, "only what belongs to the tree is ended"
+    bystander.kill()
+    bystander.wait()
+
+
+def test_a_pid_that_was_used_again_is_not_taken_for_the_same_process() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    assert processes.alive(process.pid, processes.started(process.pid))
+    assert not processes.alive(process.pid, "1")
+    process.kill()
+    process.wait()
+    assert not processes.alive(process.pid, "1")

@@ -1,0 +1,223 @@
+"""The store keeps values, takes everything once, and opens databases of every release."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lapis.domain.metrics import SCALAR, Point
+from lapis.domain.run import RunRecord, RunState, advance
+from lapis.errors import Conflict, NotFound, UserErrorException
+from lapis.server.control.shelf import Shelf, open_shelf
+from lapis.server.control.workspaces import new_experiment
+from lapis.server.store.blobs import BlobFolder
+from lapis.server.store.database import HEAD, Database
+from lapis.server.store.metrics import _thin
+from lapis.server.store.runs import RunFilter
+
+WORKSPACE = "w"
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Any:
+    opened = open_shelf(str(tmp_path))
+    yield opened
+    opened.database.close()
+
+
+def record(run_id: str, experiment: str = "e", **more: Any) -> RunRecord:
+    return RunRecord(id=run_id, workspace_id=WORKSPACE, experiment=experiment, created_at=1.0, **more)
+
+
+def add(shelf: Shelf, *runs: RunRecord) -> list[RunRecord]:
+    return [shelf.runs.add(run, new_experiment(run.experiment, 1.0)) for run in runs]
+
+
+def point(name: str, value: Any) -> Point:
+    return Point(SCALAR, 1.0, name, value)
+
+
+def test_a_run_comes_back_as_it_was_kept(shelf: Shelf) -> None:
+    (kept,) = add(shelf, record("a", tags={"x": None, "y": "1"}, properties={"p": "q"}))
+    assert shelf.runs.get(WORKSPACE, "a") == kept
+
+
+def test_runs_of_an_experiment_are_numbered_from_one(shelf: Shelf) -> None:
+    assert [run.number for run in add(shelf, record("a"), record("b"), record("c", "other"))] == [1, 2, 1]
+
+
+def test_the_same_create_again_is_the_same_run_and_another_one_is_a_conflict(shelf: Shelf) -> None:
+    (first,) = add(shelf, record("a", nonce="n"))
+    assert add(shelf, record("a", nonce="n")) == [first]
+    with pytest.raises(Conflict, match="'a' exists already"):
+        add(shelf, record("a", nonce="other"))
+
+
+def test_many_runs_are_added_all_or_none(shelf: Shelf) -> None:
+    add(shelf, record("b"))
+    with pytest.raises(Conflict):
+        shelf.runs.add_many([record("a"), record("b")], new_experiment("e", 1.0))
+    with pytest.raises(NotFound):
+        shelf.runs.get(WORKSPACE, "a")
+
+
+def test_a_change_that_fails_leaves_the_run_as_it_was(shelf: Shelf) -> None:
+    (kept,) = add(shelf, record("a"))
+    with pytest.raises(Conflict):
+        shelf.runs.change(WORKSPACE, "a", lambda run: advance(run, RunState.COMPLETED, reason="", at=2.0))
+    assert shelf.runs.get(WORKSPACE, "a") == kept
+
+
+def test_filters_narrow_by_tag_property_type_and_state(shelf: Shelf) -> None:
+    add(
+        shelf,
+        record("a", tags={"k": "1"}, properties={"p": "x"}),
+        record("b", tags={"k": "2"}),
+        record("c", tags={"k": None}, type="t"),
+        record("d", parent_id="a", root_id="a"),
+    )
+
+    def found(**where: Any) -> list[str]:
+        return [run.id for run in shelf.runs.find(RunFilter(workspace_id=WORKSPACE, **where), 10)[0]]
+
+    assert found() == ["d", "c", "b", "a"]
+    assert found(tags=(("k", None),)) == ["c", "b", "a"]
+    assert found(tags=(("k", "2"),)) == ["b"]
+    assert found(properties=(("p", "x"),)) == ["a"]
+    assert found(type="t") == ["c"]
+    assert found(parent_id="a") == ["d"]
+    assert found(roots_only=True) == ["c", "b", "a"]
+    assert found(states=("Running",)) == []
+
+
+def test_pages_join_without_gap_or_repetition(shelf: Shelf) -> None:
+    add(shelf, *(record(f"r{number}") for number in range(7)))
+    seen: list[str] = []
+    cursor = None
+    while True:
+        page, cursor = shelf.runs.find(RunFilter(workspace_id=WORKSPACE), 3, cursor)
+        seen += [run.id for run in page]
+        if cursor is None:
+            break
+    assert seen == [f"r{number}" for number in range(6, -1, -1)]
+
+
+def test_journal_bytes_that_were_taken_count_once(shelf: Shelf) -> None:
+    add(shelf, record("a"))
+    points = [point("m", 1.0), point("m", 2.0)]
+    assert shelf.metrics.append(WORKSPACE, "a", "j", 0, 10, points) == 10
+    assert shelf.metrics.append(WORKSPACE, "a", "j", 0, 10, points) == 10, "the same again changes nothing"
+    assert shelf.metrics.append(WORKSPACE, "a", "j", 12, 20, points) == 10, "a gap is not made"
+    assert shelf.metrics.append(WORKSPACE, "a", "other", 0, 5, [point("m", 3.0)]) == 5
+    assert [p.value for p in shelf.metrics.points(WORKSPACE, ["a"])["a"]] == [1.0, 2.0, 3.0]
+    (summary,) = shelf.metrics.summaries(WORKSPACE, ["a"])["a"]
+    assert summary == {"name": "m", "kind": SCALAR, "count": 3, "last": 3.0, "min": 1.0, "max": 3.0}
+
+
+def test_points_for_a_run_that_is_not_below_are_not_taken(shelf: Shelf) -> None:
+    add(shelf, record("a"), record("child", parent_id="a", root_id="a"), record("stranger"))
+    points = [
+        Point(SCALAR, 1.0, "m", 1.0, None, "child"),
+        Point(SCALAR, 1.0, "m", 2.0, None, "stranger"),
+    ]
+    shelf.metrics.append(WORKSPACE, "a", "j", 0, 10, points)
+    found = shelf.metrics.points(WORKSPACE, ["child", "stranger"])
+    assert [p.value for p in found["child"]] == [1.0]
+    assert found["stranger"] == []
+
+
+@pytest.mark.parametrize(
+    "value", [1, 0, -1, True, False, None, "text", "", 1.5, 10**30, float("inf"), [1, "a"], {"x": [1]}]
+)
+def test_every_kind_of_value_comes_back_as_it_went_in(shelf: Shelf, value: Any) -> None:
+    add(shelf, record("a"))
+    shelf.metrics.append(WORKSPACE, "a", "j", 0, 1, [point("m", value)])
+    (back,) = shelf.metrics.points(WORKSPACE, ["a"])["a"]
+    assert back.value == value and type(back.value) is type(value)
+
+
+def test_the_best_runs_by_a_metric_come_first(shelf: Shelf) -> None:
+    for number, value in enumerate([3.0, 1.0, 2.0]):
+        add(shelf, record(f"r{number}"))
+        shelf.metrics.append(WORKSPACE, f"r{number}", "j", 0, 1, [point("acc", value)])
+    add(shelf, record("without"))
+    best = RunFilter(workspace_id=WORKSPACE, experiment="e", best_by=("acc", "maximize"))
+    assert [run.id for run in shelf.runs.find(best, 2)[0]] == ["r0", "r2"]
+    worst = RunFilter(workspace_id=WORKSPACE, experiment="e", best_by=("acc", "minimize"))
+    assert [run.id for run in shelf.runs.find(worst, 10)[0]] == ["r1", "r2", "r0"]
+
+
+def test_a_growing_file_takes_overlapping_bytes_once_and_is_sealed_into_a_blob(shelf: Shelf) -> None:
+    add(shelf, record("a"))
+
+    def append(offset: int, data: bytes) -> int:
+        return shelf.files.append(WORKSPACE, "a", "logs/x.txt", offset, memoryview(data), 1.0, ("old/x.txt",))
+
+    assert append(0, b"abc") == 3
+    assert append(1, b"bcde") == 5
+    assert append(9, b"later") == 5, "a gap is not made"
+    shelf.files.seal(WORKSPACE, "a")
+    shelf.files.seal(WORKSPACE, "a")
+    for name in ("logs/x.txt", "old/x.txt"):
+        file = shelf.files.get(WORKSPACE, "a", name)
+        assert (file.hash, file.size) == (hashlib.sha256(b"abcde").hexdigest(), 5)
+        assert b"".join(shelf.files.read(WORKSPACE, "a", file)) == b"abcde"
+    assert append(0, b"abcde") == 5, "an agent that repeats itself after the end is answered"
+
+
+def test_a_blob_with_another_hash_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    blobs = BlobFolder(str(tmp_path))
+    with pytest.raises(UserErrorException, match="Nothing was stored"):
+        blobs.put([b"content"], "0" * 64)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("name", ["", "../etc/passwd", "A" * 64, "a" * 63, "a" * 64 + "/", "..%2f" + "a" * 59])
+def test_what_is_not_a_hash_names_no_blob(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserErrorException):
+        BlobFolder(str(tmp_path)).open(name)
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=300), st.integers(4, 50))
+def test_a_thinned_curve_keeps_its_ends_its_lowest_and_its_highest(numbers: list[float], most: int) -> None:
+    points = [(float(i), None, number) for i, number in enumerate(numbers)]
+    thin = _thin(points, most)
+    assert len(thin) <= max(most, 4)
+    assert thin == sorted(thin, key=lambda p: p[0])
+    if points:
+        assert (thin[0], thin[-1]) == (points[0], points[-1])
+        assert {min(numbers), max(numbers)} <= {p[2] for p in thin}
+
+
+def test_the_schema_after_all_migrations_is_the_one_in_the_tables(tmp_path: Path) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.config import Config
+    from alembic.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    import lapis.server.store as store
+    from lapis.server.store.tables import metadata
+
+    database = Database(str(tmp_path / "x.db"))
+    with database.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    database.close()
+    config = Config()
+    config.set_main_option("script_location", str(Path(store.__file__).parent / "migrations"))
+    assert ScriptDirectory.from_config(config).get_current_head() == HEAD
+
+
+def test_a_database_of_a_newer_release_is_refused_and_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    Database(str(path)).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    with pytest.raises(Conflict, match="newer release"):
+        Database(str(path))
