@@ -19,7 +19,6 @@ An error crosses the wire as its `code` and becomes the same class on the other 
 from __future__ import annotations
 
 import json
-import traceback
 from typing import Any
 
 
@@ -66,6 +65,8 @@ class AzureMLException(Exception):
         self._inner_exception = value
 
     def print_stacktrace(self) -> None:
+        import traceback  # late: it is slow to import, and rarely needed
+
         traceback.print_exception(type(self), self, self.__traceback__)
 
     def _error_response(self) -> dict[str, Any]:
@@ -73,9 +74,7 @@ class AzureMLException(Exception):
 
     def __str__(self) -> str:
         response = json.dumps(self._error_response(), indent=4)
-        return "{}:\n\tMessage: {}\n\tInnerException {}\n\tErrorResponse \n{}".format(
-            azure_name(type(self)), self.message, self._inner_exception, response
-        )
+        return f"{azure_name(type(self))}:\n\tMessage: {self.message}\n\tInnerException {self._inner_exception}\n\tErrorResponse \n{response}"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.message!r})"
@@ -269,6 +268,8 @@ class ServiceException(Exception):
         return self._inner
 
     def print_stacktrace(self) -> None:
+        import traceback  # late: it is slow to import, and rarely needed
+
         traceback.print_exception(type(self), self, self.__traceback__)
 
 

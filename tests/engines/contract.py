@@ -26,7 +26,7 @@ class EngineContract:
             "server": "http://127.0.0.1:9",
             "address_file": None,
             "agent_token": "none",
-            "owner": {"pid": 1, "host": "nowhere", "folder": "/nonexistent"},
+            "owner": {"pid": 1, "host": "nowhere", "journal": "/nonexistent/j", "spool": "/nonexistent/s"},
         }
         return JobSpec("run-1", body)
 

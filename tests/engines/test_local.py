@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -10,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lapis.engines import processes, registry
-from lapis.engines.base import Engine
+from lapis.engines.base import Engine, JobSpec, JobState
 from lapis.engines.local import LocalEngine
 from lapis.errors import ComputeTargetException
 from tests.engines.contract import EngineContract, eventually
@@ -21,13 +24,33 @@ class TestLocal(EngineContract):
     def engine(self, tmp_path: Path) -> Iterator[Engine]:
         engine = LocalEngine(str(tmp_path / "work"))
         yield engine
-        processes.end_tree("", list(engine._children), grace=0.0)
-        for child in engine._children.values():
-            child.wait()
+        for folder in (tmp_path / "work").glob("*/agent.json"):
+            handle = json.loads(folder.read_text())
+            engine.stop(handle, hard=True)
+        engine.close()
 
     @pytest.fixture
     def another(self, tmp_path: Path) -> Callable[[], Engine]:
         return lambda: LocalEngine(str(tmp_path / "work"))
+
+    def test_an_agent_outlives_the_engine_that_launched_it(self, tmp_path: Path, job: JobSpec) -> None:
+        engine = LocalEngine(str(tmp_path / "work"))
+        handle = engine.launch(job)
+        engine.close()
+        assert engine.poll([handle]) == [JobState.ALIVE]
+        engine.stop(handle, hard=True)
+
+    def test_a_nursery_that_was_killed_is_replaced(self, tmp_path: Path, job: JobSpec) -> None:
+        engine = LocalEngine(str(tmp_path / "work"))
+        first = engine.launch(job)
+        assert engine._nursery is not None
+        os.kill(engine._nursery.pid, signal.SIGKILL)
+        engine._nursery.wait()
+        second = engine.launch(JobSpec("run-2", job.body))
+        assert engine.poll([first, second]) == [JobState.ALIVE, JobState.ALIVE]
+        for handle in (first, second):
+            engine.stop(handle, hard=True)
+        engine.close()
 
 
 def test_an_unknown_engine_is_named_with_the_known_ones() -> None:
@@ -51,8 +74,6 @@ time.sleep(600)
 
 
 def test_a_tree_is_ended_with_its_daemons_even_if_it_ignores_sigterm(tmp_path: Path) -> None:
-    import os
-
     process = subprocess.Popen(
         [sys.executable, "-c", STUBBORN, str(tmp_path)], env={**os.environ, "AZUREML_RUN_ID": "stubborn-1"}
     )

@@ -237,12 +237,14 @@ def test_what_a_script_logs_cannot_break_the_page(studio: Studio) -> None:
             ("row", "no row", 5), ("list", "no list", 7), ("table", "uneven", {"x": [1, 2], "y": 3}),
             ("scalar", "infinite", float("inf")), ("scalar", "infinite", float("nan")), ("scalar", "none", None),
             ("reference", "elsewhere", "file:///etc/passwd"), ("row", "half a character", {"x": "\ud800"}),
+            ("reference", "half a name", f"{ARTIFACT_PREFIX}{run_id}/\ud800.png"),
+            ("reference", "half a document", f"{ARTIFACT_PREFIX}{run_id}/\ud800.json"),
         ],
         steps=[{"state": "Running", "reason": "long ago", "at": 1e30}],
     )  # fmt: skip
     assert studio.get(f"{studio.base}/{run_id}").status == 200
     assert studio.get(f"{studio.base}/{run_id}/state.json").json["ended"] is False
-    for name in ("no list", "infinite", "none"):
+    for name in ("infinite", "none"):
         assert studio.get(f"{studio.base}/{run_id}/curve.json?name={quote(name)}").status == 200
 
 
@@ -361,8 +363,11 @@ def test_a_curve_goes_by_step_where_steps_were_logged(studio: Studio) -> None:
     assert curve("rate") == {"x_is": "number", "x": [1, 2], "y": [7, 8]}
     assert curve("folds") == {"x_is": "number", "x": [1, 3], "y": [1, 2]}
     assert curve("up")["y"] == [None, 1]
+    studio.report(run_id, points=[("scalar", "many", float(number % 7)) for number in range(3000)])
+    many = curve("many")
+    assert many["x_is"] == "seconds" and len(many["x"]) <= 2000 and max(many["y"]) == 6
     metrics = studio.get(f"{studio.base}/{run_id}/state.json").json["metrics"]
-    assert {metric["name"] for metric in metrics if metric["curve"]} == {"loss", "rate", "folds", "up"}
+    assert {metric["name"] for metric in metrics if metric["curve"]} == {"loss", "rate", "folds", "up", "many"}
 
 
 # -- files

@@ -157,8 +157,8 @@ def _shown(argv: list[str]) -> str:
     return text if len(text) <= 200 else text[:200] + " ..."
 
 
-def main() -> None:
-    folder = sys.argv[1]
+def live(folder: str) -> None:
+    """The whole life of the agent whose job lies in `folder`."""
     with open(os.path.join(folder, "job.json")) as file:
         kind = json.load(file)["kind"]
     if kind == "recover":
@@ -168,4 +168,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    live(sys.argv[1])

@@ -8,7 +8,7 @@ import time
 
 from lapis.domain.tree import check_path
 from lapis.errors import AzureMLException, ServiceException, UserErrorException
-from lapis.sdk.shipping import Shipper, is_small
+from lapis.sdk.shipping import Shipper, is_small, spooled
 
 LOOK_EVERY = 1.0
 SETTLED_AFTER = 2.0  # a file that has not changed for so long is worth sending before the end
@@ -25,6 +25,7 @@ class Outputs:
         self._sent: dict[str, tuple[int, int]] = {}  # name -> size and time of what the server has
         self._next_look = 0.0
         self._sending: threading.Thread | None = None
+        self._refused: list[str] = []
 
     def look(self) -> None:
         """Quick: follow new logs, and let a thread of its own send outputs that have settled."""
@@ -36,8 +37,8 @@ class Outputs:
             self._shipper.follow_log(name, path)
         if self._sending is not None and self._sending.is_alive():
             return
-        settled = [item for item in self._unsent() if time.time() - os.path.getmtime(item[1]) > SETTLED_AFTER]
-        if settled:
+        settled = [(name, path) for name, path in self._unsent() if _age(path) > SETTLED_AFTER]
+        if settled or spooled(self._spool):
             self._sending = threading.Thread(target=self._send_all, args=(settled,), daemon=True)
             self._sending.start()
 
@@ -48,7 +49,7 @@ class Outputs:
         for name, path in _files(self._code, "logs"):
             self._shipper.follow_log(name, path)
         small: dict[str, bytes] = {}
-        notices: list[str] = []
+        notices = self._refused + self._shipper.send_spool(self._spool)
         for name, path in self._unsent():
             try:
                 if is_small(path) and sum(map(len, small.values())) < _SMALL_TOTAL:
@@ -61,15 +62,16 @@ class Outputs:
         return small, notices
 
     def _unsent(self) -> list[tuple[str, str]]:
-        found = [*_files(self._code, "outputs"), *_spooled(self._spool)]
+        found = _files(self._code, "outputs")
         return [(name, path) for name, path in found if self._sent.get(name) != _stamp(path)]
 
     def _send_all(self, items: list[tuple[str, str]]) -> None:
-        for name, path in items:
-            try:
+        try:
+            self._refused += self._shipper.send_spool(self._spool)
+            for name, path in items:
                 self._send(name, path)
-            except (OSError, AzureMLException, ServiceException):
-                return  # the server is away, or the file changed: there will be another look
+        except (OSError, AzureMLException, ServiceException):
+            pass  # the server is away, or a file changed: there will be another look
 
     def _send(self, name: str, path: str) -> None:
         stamp = _stamp(path)
@@ -90,18 +92,6 @@ def _files(code: str, folder: str) -> list[tuple[str, str]]:
     return found
 
 
-def _spooled(spool: str) -> list[tuple[str, str]]:
-    """Files that `log_image` and its kin left for us; a name that begins with a dot is not finished."""
-    found = []
-    for where, _, names in os.walk(spool):
-        for leaf in sorted(names):
-            path = os.path.join(where, leaf)
-            name = os.path.relpath(path, spool).replace(os.sep, "/")
-            if not leaf.startswith(".") and _nameable(name):
-                found.append((name, path))
-    return found
-
-
 def _nameable(name: str) -> bool:
     try:
         check_path(name)
@@ -118,3 +108,7 @@ def _stamp(path: str) -> tuple[int, int] | None:
     return status.st_size, status.st_mtime_ns
 
 
+def _age(path: str) -> float:
+    """Seconds since it was last written; of one that is gone, none."""
+    stamp = _stamp(path)
+    return 0.0 if stamp is None else time.time() - stamp[1] / 1e9

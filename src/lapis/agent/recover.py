@@ -16,25 +16,21 @@ def recover(folder: str) -> None:
     with open(os.path.join(folder, "job.json")) as file:
         job = json.load(file)
     owner = job["owner"]
-    left = owner["folder"]
     client = Client(JobEndpoint(job["server"], job["agent_token"], job["address_file"]), timeout=30.0)
     shipper = Shipper(client, job["workspace"]["id"], job["run_id"], resumed=True)
-    shipper.follow_journal(owner.get("stream", "journal"), os.path.join(left, "journal.jsonl"))
+    shipper.follow_journal(owner.get("stream", "journal"), owner["journal"])
     why = f"Process {owner['pid']} on {owner['host']} ended without completing this run"
     verdict = {"state": "Failed", "reason": why, "error": {"code": "OwnerGone", "message": why + "."}}
     while True:
         try:
-            for where, _, names in os.walk(os.path.join(left, "files")):
-                for leaf in names:
-                    path = os.path.join(where, leaf)
-                    if not leaf.startswith("."):
-                        shipper.put_file(os.path.relpath(path, os.path.join(left, "files")), path)
+            shipper.send_spool(owner["spool"])
             shipper.report({"verdict": dict(verdict, at=time.time())}, final=True, patience=30.0)
-            shutil.rmtree(left, ignore_errors=True)
-            return
-        except NotFound:
-            shutil.rmtree(left, ignore_errors=True)
-            return
+            break
+        except NotFound:  # the run was deleted meanwhile
+            break
         except (AzureMLException, ServiceException) as error:
             print(f"not delivered yet: {error}", flush=True)
             time.sleep(2.0)
+    shutil.rmtree(owner["spool"], ignore_errors=True)
+    if os.path.exists(owner["journal"]):
+        os.remove(owner["journal"])

@@ -36,9 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _usage(error: Exception) -> str:
-    said = str(error.format_message()).rstrip(".")  # type: ignore[attr-defined]
+    said = str(error.format_message())  # type: ignore[attr-defined]
     context = getattr(error, "ctx", None)
-    return f"{said}. See `{context.command_path if context else 'lapis'} --help`."
+    end = "" if said.endswith((".", "?")) else "."
+    return f"{said}{end} See `{context.command_path if context else 'lapis'} --help`."
 
 
 def _is_deliberate(error: Exception) -> bool:

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from lapis.cli import files, logs, runs, server, submit, workspaces
 from lapis.version import VERSION
 
 
+class _Group(TyperGroup):
+    """A group whose --help is off, not unknown, when it is not given: Typer would load Pydantic to make sure."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.default = False
+        return option
+
+
 def _group(about: str) -> typer.Typer:
-    group = typer.Typer(help=about, invoke_without_command=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+    group = typer.Typer(
+        help=about,
+        cls=_Group,
+        invoke_without_command=True,
+        add_completion=False,  # its two options would load Pydantic as well; docs/cli.md has the other way
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
     group.callback()(_show_help)
     return group
 

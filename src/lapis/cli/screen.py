@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from lapis.cli.harmless import one_line
+from lapis.cli.harmless import one_line, plain
 
 _STATUS_COLOURS = {
     "Completed": "green",
@@ -52,7 +52,7 @@ def answer(document: Any, show: Callable[[], None]) -> None:
 
 
 def notice(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(plain(text), file=sys.stderr, flush=True)
 
 
 def fail(code: str, message: str, status: int = 1, as_json: bool = False) -> int:
@@ -84,6 +84,8 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], right: Sequenc
     cells = [[Text(one_line(cell), _STATUS_COLOURS.get(cell, "")) for cell in row] for row in rows]
     widths = [max((row[at].cell_len for row in cells), default=0) for at in range(len(headings))]
     kept = [at for at, width in enumerate(widths) if width]
+    if not kept:
+        return
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for at in kept:
         grid.add_column(headings[at], justify="right" if headings[at] in right else "left", no_wrap=True)

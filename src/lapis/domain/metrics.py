@@ -69,9 +69,13 @@ def _parse_one_by_one(lines: list[bytes]) -> tuple[list[Point], int]:
     return points, len(lines) - len(points)
 
 
+_VALUE_TYPES = {LIST: list, ROW: dict, TABLE: dict, REFERENCE: str}
+
+
 def _storable(point: Point) -> bool:
     return (
         point.kind in KINDS
+        and isinstance(point.value, _VALUE_TYPES.get(point.kind, object))
         and type(point.at) in (float, int)
         and type(point.name) is str
         and (point.step is None or type(point.step) is int)
@@ -171,10 +175,8 @@ def check_plot(name: str, plot: str, value: Any) -> dict[str, Any]:
             f"Metric '{name}' is not a {plot.replace('_', ' ')}: log_{plot}() needs a dictionary (or its JSON) with "
             f"{', '.join(PLOT_SCHEMAS[plot])}; missing: {', '.join(missing)}."
         )
-    document = {"schema_type": plot, "schema_version": "1.0.0", "data": data}
-    if "schema_type" in value:
-        document = dict(value)
-    plain: Any = _plain(document)
+    given = value if "schema_type" in value else {}
+    plain: Any = _plain({"schema_type": plot, "schema_version": "1.0.0", **given, "data": data})
     if plain is _CANNOT:
         raise UserErrorException(
             f"Metric '{name}' cannot be stored: log_{plot}() takes numbers, texts and lists of them only."

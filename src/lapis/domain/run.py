@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any, Mapping
 
@@ -53,6 +53,9 @@ class Step:
     reason: str
     until: str = ""
 
+    def to_json(self) -> dict[str, Any]:
+        return {"at": self.at, "state": self.state, "reason": self.reason, "until": self.until}
+
 
 @dataclass(frozen=True)
 class RunRecord:
@@ -101,7 +104,7 @@ class RunRecord:
     def to_json(self) -> dict[str, Any]:
         body = {f.name: getattr(self, f.name) for f in fields(self)}
         body["state"] = self.state.value
-        body["history"] = [asdict(step) for step in self.history]
+        body["history"] = [step.to_json() for step in self.history]
         return body
 
     @classmethod
@@ -161,7 +164,7 @@ def stages(run: RunRecord, now: float) -> list[dict[str, Any]]:
     """Each event with the seconds until the next: where the time went, and what it waits for now."""
     ends = [step.at for step in run.history[1:]] + [run.ended_at or now]
     return [
-        dict(asdict(step), seconds=round(max(0.0, until - step.at), 3)) for step, until in zip(run.history, ends)
+        dict(step.to_json(), seconds=round(max(0.0, until - step.at), 3)) for step, until in zip(run.history, ends)
     ]
 
 
@@ -204,6 +207,17 @@ def check_labels(what: str, labels: Any) -> dict[str, Any]:
             raise UserErrorException(f"A key of {what} must be text that is not empty, not {key!r}.")
         checked[key] = value if value is None else str(value)
     return checked
+
+
+def label_text(key: str, value: str | None = None) -> str:
+    """A label to look for, as it travels: `key` with any value, or `key=value`."""
+    return key.replace("%", "%25").replace("=", "%3D") + ("" if value is None else f"={value}")
+
+
+def parse_label(text: str) -> tuple[str, str | None]:
+    """The key and the value (None: any) that a text asks for."""
+    key, sign, value = text.partition("=")
+    return key.replace("%3D", "=").replace("%25", "%"), value if sign else None
 
 
 def next_states(run: RunRecord) -> frozenset[RunState]:

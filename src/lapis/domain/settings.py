@@ -32,7 +32,7 @@ class Settings:
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
     return Settings(
-        home=os.path.abspath(os.path.expanduser(environ.get("LAPIS_HOME") or os.path.join("~", ".lapis"))),
+        home=home(environ),
         server=(environ.get("LAPIS_SERVER") or "").rstrip("/") or None,
         token=environ.get("LAPIS_TOKEN") or None,
         host=environ.get("LAPIS_HOST") or "127.0.0.1",
@@ -42,6 +42,10 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         environments=_choice(environ, "LAPIS_ENVIRONMENTS", "", ("", "host", "venv", "container")),
         python=environ.get("LAPIS_PYTHON") or None,
     )
+
+
+def home(environ: Mapping[str, str] = os.environ) -> str:
+    return os.path.abspath(os.path.expanduser(environ.get("LAPIS_HOME") or os.path.join("~", ".lapis")))
 
 
 def _number(environ: Mapping[str, str], name: str, default: float, low: float, high: float) -> float:

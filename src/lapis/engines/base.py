@@ -56,6 +56,10 @@ class Engine(Protocol):
         """What the cluster itself says about the job, for when the agent never spoke."""
         ...
 
+    def close(self) -> None:
+        """Let go of what the engine itself holds. Jobs go on."""
+        ...
+
     def forget(self, job_id: str) -> None:
         """The job has ended and all it had is stored: remove what lies around. May be repeated."""
         ...

@@ -15,8 +15,8 @@ import lapis
 from lapis.engines import processes
 from lapis.engines.base import Can, Handle, JobSpec, JobState
 
-# Starts faster than `-m`, and without site-packages: the agent needs the standard library only.
-_AGENT = "import sys; sys.path[0] = sys.argv.pop(1); from lapis.agent.__main__ import main; main()"
+# Without site-packages: an agent needs the standard library only.
+_NURSERY = "import sys; sys.path[0] = sys.argv.pop(1); from lapis.agent.nursery import main; main()"
 
 
 class LocalEngine:
@@ -24,7 +24,7 @@ class LocalEngine:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._children: dict[int, subprocess.Popen[bytes]] = {}
+        self._nursery: subprocess.Popen[bytes] | None = None
         os.makedirs(root, exist_ok=True)
 
     def launch(self, job: JobSpec) -> Handle:
@@ -34,24 +34,38 @@ class LocalEngine:
         if known is not None and processes.alive(known["pid"], known["started"]):
             return known
         _write(os.path.join(folder, "job.json"), dict(job.body, folder=folder))
-        with open(os.path.join(folder, "agent.log"), "ab") as log:
-            child = subprocess.Popen(
-                [sys.executable, "-S", "-c", _AGENT, os.path.dirname(os.path.dirname(lapis.__file__)), folder],
-                cwd=folder,
-                env=_environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # so that it outlives us, and Ctrl-C in a terminal passes it by
-            )
-        self._children[child.pid] = child
-        handle = {"job": job.id, "pid": child.pid, "started": processes.started(child.pid), "folder": folder}
+        pid = self._bear(folder)
+        handle = {"job": job.id, "pid": pid, "started": processes.started(pid), "folder": folder}
         _write(os.path.join(folder, "agent.json"), handle)
         return handle
 
+    def _bear(self, folder: str) -> int:
+        """A new agent for `folder`, from the nursery; a nursery that was killed is replaced."""
+        for fresh in (False, True):
+            if self._nursery is None or fresh:
+                self.close()
+                self._nursery = _start_nursery()
+            assert self._nursery.stdin is not None and self._nursery.stdout is not None
+            try:
+                self._nursery.stdin.write(os.fsencode(folder) + b"\n")
+                answer = self._nursery.stdout.readline()
+            except BrokenPipeError:
+                continue
+            if answer:
+                return int(answer)
+        raise OSError("the process that starts agents ended at once")
+
+    def close(self) -> None:
+        """Let the nursery go; the agents it bore stay."""
+        if self._nursery is None:
+            return
+        assert self._nursery.stdin is not None and self._nursery.stdout is not None
+        self._nursery.stdin.close()
+        self._nursery.stdout.close()
+        self._nursery.wait()
+        self._nursery = None
+
     def poll(self, handles: Sequence[Handle]) -> list[JobState]:
-        for pid in [pid for pid, child in self._children.items() if child.poll() is not None]:
-            del self._children[pid]
         return [
             JobState.ALIVE if processes.alive(handle["pid"], handle["started"]) else JobState.LOST
             for handle in handles
@@ -74,6 +88,18 @@ class LocalEngine:
 
     def forget(self, job_id: str) -> None:
         shutil.rmtree(os.path.join(self._root, job_id), ignore_errors=True)
+
+
+def _start_nursery() -> subprocess.Popen[bytes]:
+    source = os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
+    return subprocess.Popen(
+        [sys.executable, "-S", "-c", _NURSERY, source],
+        env=_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,  # so that it and its agents outlive us, and Ctrl-C in a terminal passes them by
+    )
 
 
 def _environment() -> dict[str, str]:

@@ -20,9 +20,7 @@ def as_html(facts: Mapping[str, Any], links: Mapping[str, str] | None = None) ->
 
 def _cell(key: str, value: Any, links: Mapping[str, str]) -> str:
     if key in links:
-        return '<a href="{}" target="_blank" rel="noopener">{}</a>'.format(
-            escape(links[key], quote=True), escape(str(value))
-        )
+        return f'<a href="{escape(links[key], quote=True)}" target="_blank" rel="noopener">{escape(str(value))}</a>'
     return escape(str(value))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Iterator, Mapping
 
-from lapis.domain.run import check_experiment_name, check_labels
+from lapis.domain.run import check_experiment_name, check_labels, label_text
 from lapis.errors import NotThereYet, UserErrorException
 from lapis.sdk import display
 from lapis.sdk.workspace import Workspace
@@ -180,9 +180,9 @@ def label_filters(labels: Any) -> Any:
     if labels is None:
         return None
     if isinstance(labels, str):
-        return [labels]
+        return [label_text(labels)]
     if isinstance(labels, Mapping):
-        return [str(key) if value is None else f"{key}={value}" for key, value in labels.items()]
+        return [label_text(str(key), None if value is None else str(value)) for key, value in labels.items()]
     if isinstance(labels, (list, tuple, set)):
-        return [str(key) for key in labels]
+        return [label_text(str(key)) for key in labels]
     raise UserErrorException(f"Tags and properties are filtered by text or a dictionary, not {type(labels).__name__}.")

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from lapis.domain.run import check_run_id
 from lapis.errors import UserErrorException
-from lapis.sdk.recording import ProcessRecorder, owner_of, planned_folder
+from lapis.sdk.recording import ProcessRecorder, owner_of
 from lapis.sdk.run import Run
 from lapis.sdk.shipping import is_small
 
@@ -52,7 +52,7 @@ def start_logging(
         "properties": {"ContentSnapshotId": snapshot_id} if snapshot_id else {},
         "snapshot_id": snapshot_id,
         "target": "sdk",
-        "owner": owner_of(planned_folder(chosen)),
+        "owner": owner_of(chosen),
         "started": True,
         "created_by": user_name(),
     }

@@ -19,7 +19,7 @@ from lapis.errors import AzureMLException, ServiceException, Unavailable, UserEr
 from lapis.sdk.client import Client
 from lapis.sdk.journal import Journal
 from lapis.sdk.process import started
-from lapis.sdk.shipping import Shipper
+from lapis.sdk.shipping import Shipper, spooled
 
 _SHIP_EVERY = 0.25
 _BEAT_EVERY = 10.0
@@ -28,21 +28,20 @@ _BEAT_EVERY = 10.0
 class Recorder:
     """What one run's `log` calls write to. Children made in this process share their parent's."""
 
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-        self.journal = Journal(os.path.join(folder, "journal.jsonl"))
+    def __init__(self, journal: str, spool: str) -> None:
+        self.journal = Journal(journal)
+        self.files = spool  # a folder; it is there only while it holds something
 
     def record(self, kind: str, name: str, value: Any, step: int | None = None, run_id: str = "") -> None:
         self.journal.append(Point(kind, time.time(), name, value, step, run_id))
 
-    def spool(self, name: str, write: Callable[[str], None]) -> None:
-        """Keep a file for the run: `write` puts it at the path it is given; it counts once it is complete."""
-        path = os.path.join(self.folder, "files", *name.split("/"))
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        root, extension = os.path.splitext(os.path.basename(path))
-        unfinished = os.path.join(os.path.dirname(path), f".{root}{extension}")  # plots go by the extension
+    def spool(self, run_id: str, name: str, write: Callable[[str], None]) -> None:
+        """Keep a file for a run: `write` puts it at the path it is given; it counts once it is complete."""
+        folder = os.path.join(self.files, run_id)
+        os.makedirs(folder, exist_ok=True)
+        unfinished = os.path.join(folder, f".{name}")  # keeps the extension, which plots go by
         write(unfinished)
-        os.replace(unfinished, path)
+        os.replace(unfinished, os.path.join(folder, name))
 
     def flush(self, seconds: float) -> None:
         """Return once the server has all that was logged so far; Unavailable if that takes longer."""
@@ -53,7 +52,7 @@ class JobRecorder(Recorder):
     """Inside a job: the agent follows the journal and the spool."""
 
     def __init__(self, folder: str, client: Client, workspace_id: str, run_id: str) -> None:
-        super().__init__(folder)
+        super().__init__(os.path.join(folder, "journal.jsonl"), os.path.join(folder, "files"))
         self._client, self._workspace_id, self._run_id = client, workspace_id, run_id
 
     def flush(self, seconds: float) -> None:
@@ -62,11 +61,11 @@ class JobRecorder(Recorder):
         try:
             size = os.path.getsize(self.journal.path)
         except OSError:
-            return
+            size = 0
         ask = frames.encode({"parts": [{"kind": "journal", "stream": "journal", "offset": 0}]}, [b""])
         path = f"/workspaces/{self._workspace_id}/runs/{self._run_id}/report"
         deadline = time.monotonic() + seconds
-        while self._client.call("POST", path, data=ask)["positions"]["journal:journal"] < size:
+        while spooled(self.files) or self._client.call("POST", path, data=ask)["positions"]["journal:journal"] < size:
             if time.monotonic() > deadline:
                 raise Unavailable(f"What run {self._run_id} logged had not arrived after {seconds:g} s.")
             time.sleep(0.05)
@@ -76,7 +75,8 @@ class ProcessRecorder(Recorder):
     """Outside a job: this process ships, from one thread for all its runs."""
 
     def __init__(self, client: Client, workspace_id: str, run_id: str, stream: str, owner: bool) -> None:
-        super().__init__(_make_folder(run_id if owner else f"{run_id}.{stream}"))
+        _make_folder()
+        super().__init__(*places(run_id if owner else f"{run_id}.{stream}"))
         self.run_id = run_id
         self.owner = owner
         self.shipper = Shipper(client, workspace_id, run_id)
@@ -92,60 +92,63 @@ class ProcessRecorder(Recorder):
 
     def ship(self, patience: float = 0.0) -> None:
         beat = self.owner and time.monotonic() - self.last_report > _BEAT_EVERY
-        if not (beat or self.shipper.behind() or self._spooled()):
+        if not (beat or self.shipper.behind() or spooled(self.files)):
             return
         with self.using:
-            self._send_spooled()
+            self.shipper.send_spool(self.files)
             self.shipper.report(patience=patience)
             self.last_report = time.monotonic()
 
     def close(self, header: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> dict[str, Any]:
         """The last report: everything, then how the run ended."""
         with self.using:
-            self._send_spooled()
+            self.shipper.send_spool(self.files)
             reply = self.shipper.report(header, files, final=True)
         pump.drop(self)
-        self.journal.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.clean()
         return reply
+
+    def clean(self) -> None:
+        """All of it has arrived: nothing need stay here."""
+        self.journal.close()
+        try:
+            os.remove(self.journal.path)
+        except FileNotFoundError:
+            pass  # nothing was ever logged
+        if os.path.isdir(self.files):
+            shutil.rmtree(self.files, ignore_errors=True)
 
     def flush(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
-        while self.shipper.behind() or self._spooled():
+        while self.shipper.behind() or spooled(self.files):
             self.ship(patience=max(0.0, deadline - time.monotonic()))
             if time.monotonic() > deadline:
                 raise Unavailable(f"What run {self.run_id} logged had not arrived after {seconds:g} s.")
-
-    def _spooled(self) -> bool:
-        return os.path.isdir(os.path.join(self.folder, "files"))
-
-    def _send_spooled(self) -> None:
-        spool = os.path.join(self.folder, "files")
-        for where, _, names in os.walk(spool):
-            for leaf in sorted(names):
-                path = os.path.join(where, leaf)
-                if not leaf.startswith("."):
-                    self.shipper.put_file(os.path.relpath(path, spool).replace(os.sep, "/"), path)
-                    os.remove(path)
 
 
 class Pump:
     """The quiet thread. A server that is away makes it wait, never the program."""
 
     def __init__(self) -> None:
-        self.news = threading.Event()
         self._recorders: list[ProcessRecorder] = []
+        atexit.register(self._at_exit)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._begin)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Also in a forked child: the runs are its parent's, and a lock that another thread held would never open."""
+        self.news = threading.Event()
         self._changing = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._pid = 0
+        for recorder in self._recorders:
+            recorder.using = threading.Lock()
+        self._recorders = []
 
     def add(self, recorder: ProcessRecorder) -> None:
         with self._changing:
             self._recorders.append(recorder)
-            if self._thread is None or self._pid != os.getpid():
-                if self._pid == 0:
-                    atexit.register(self._at_exit)
-                self._pid = os.getpid()
+            if self._thread is None:
                 self._thread = threading.Thread(target=self._loop, name="lapis-pump", daemon=True)
                 self._thread.start()
 
@@ -164,23 +167,25 @@ class Pump:
             for recorder in mine:
                 try:
                     recorder.ship()
+                except UserErrorException as error:  # the run was deleted, say: trying again does not help
+                    self.drop(recorder)
+                    print(f"Lapis: run {recorder.run_id} takes no more of what is logged: {error.message}",
+                          file=sys.stderr)  # fmt: skip
                 except (AzureMLException, ServiceException, OSError):
                     self.news.set()  # the journal keeps it: try again
 
     def _at_exit(self) -> None:
-        if self._pid != os.getpid():
-            return  # a forked child: the runs are its parent's
         for recorder in list(self._recorders):
             try:
                 if recorder.finish is not None:
                     recorder.finish()
                 else:
                     recorder.flush(30.0)
-                    shutil.rmtree(recorder.folder, ignore_errors=True)
+                    recorder.clean()
             except (AzureMLException, ServiceException, OSError) as error:
                 said = getattr(error, "message", error)
                 print(
-                    f"Lapis: what run {recorder.run_id} logged is kept in {recorder.folder}: {said}",
+                    f"Lapis: what run {recorder.run_id} logged is kept in {recorder.journal.path}: {said}",
                     file=sys.stderr,
                 )
 
@@ -188,20 +193,33 @@ class Pump:
 pump = Pump()
 
 
-def owner_of(recorder_folder: str) -> dict[str, Any]:
-    """Which process an interactive run lives in, so that the server can tell when it is gone."""
+def owner_of(run_id: str) -> dict[str, Any]:
+    """Which process an interactive run lives in and where it writes, so that the server can tell when it is gone."""
     import socket
 
     pid = os.getpid()
-    return {"host": socket.gethostname(), "pid": pid, "started": started(pid), "folder": recorder_folder}
+    journal, spool = places(run_id)
+    return {"host": socket.gethostname(), "pid": pid, "started": _started(), "journal": journal, "spool": spool}
 
 
-def planned_folder(run_id: str) -> str:
-    return os.path.join(settings_module.load().home, "interactive", run_id)
+def places(name: str) -> tuple[str, str]:
+    """The journal and the spool of a run: two names in a folder that all runs of this home share."""
+    base = os.path.join(settings_module.home(), "interactive", name)
+    return base + ".jsonl", base + ".files"
 
 
-def _make_folder(name: str) -> str:
-    folder = planned_folder(name)
+def _started() -> str | None:
+    pid = os.getpid()
+    if pid not in _known_starts:
+        _known_starts[pid] = started(pid)
+    return _known_starts[pid]
+
+
+_known_starts: dict[int, str | None] = {}
+
+
+def _make_folder() -> None:
+    folder = os.path.join(settings_module.home(), "interactive")
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError as error:
@@ -209,4 +227,3 @@ def _make_folder(name: str) -> str:
             f"Metrics are kept in {folder} until they are sent, and that folder cannot be made ({error.strerror}). "
             "Set LAPIS_HOME to a folder that can be written."
         ) from error
-    return folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Iterator
 
+from lapis.domain.run import check_labels, check_run_id, parse_label
 from lapis.errors import UserErrorException
 
 if TYPE_CHECKING:
@@ -47,14 +48,18 @@ class RunFamily:
         """Make many children at once: `count` of them, or one for each of `tag_values` under `tag_key`."""
         if (tag_key is None) != (tag_values is None):
             raise UserErrorException("create_children() needs tag_key and tag_values together.")
-        values = None if tag_values is None else [str(value) for value in tag_values]
-        if values is None and not isinstance(count, int):
-            raise UserErrorException("create_children() needs count, or tag_key and tag_values.")
-        if values is not None and count is not None and count != len(values):
-            raise UserErrorException(f"create_children() was given count={count} and {len(values)} tag_values.")
-        if values is None and (count or 0) < 1:
-            raise UserErrorException(f"create_children(count={count}) makes no child.")
-        tags = [{tag_key: value} for value in values] if values is not None else [{}] * (count or 0)
+        if isinstance(tag_values, str):
+            raise UserErrorException(f"create_children() takes a list of tag_values, not the text {tag_values!r}.")
+        if tag_values is None:
+            if type(count) is not int or count < 1:
+                raise UserErrorException(
+                    f"create_children() needs a count of 1 or more, or tag_key and tag_values, not count={count!r}."
+                )
+            tags: list[dict[str, Any]] = [{}] * count
+        else:
+            tags = [check_labels("tags", {tag_key: value}) for value in tag_values]
+            if not tags or count not in (None, len(tags)):
+                raise UserErrorException(f"create_children() was given count={count} and {len(tags)} tag_values.")
         return self._make_children([{"tags": each, "started": True} for each in tags])
 
     def submit_child(self, config: Any, tags: Any = None, **kwargs: Any) -> Any:
@@ -87,7 +92,8 @@ class RunFamily:
         chosen = [
             view
             for view in reversed(found)
-            if (wanted is None or view["type"] == wanted)
+            if view["archived_at"] is None
+            and (wanted is None or view["type"] == wanted)
             and (not statuses or view["status"] in statuses)
             and _has(view["tags"], label_filters(tags))
             and _has(view["properties"], label_filters(properties))
@@ -99,7 +105,6 @@ class RunFamily:
     def _make_children(self, wanted: list[dict[str, Any]]) -> list[Any]:
         from uuid import uuid4
 
-        from lapis.domain.run import check_run_id
         from lapis.sdk.run import Run
 
         bodies = [
@@ -121,8 +126,5 @@ class RunFamily:
 
 
 def _has(labels: Any, filters: Any) -> bool:
-    for text in filters or ():
-        key, sign, value = text.partition("=")
-        if key not in labels or (sign and labels[key] != value):
-            return False
-    return True
+    wanted = [parse_label(text) for text in filters or ()]
+    return all(key in labels and value in (None, labels[key]) for key, value in wanted)

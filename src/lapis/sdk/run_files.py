@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Iterable
 
 from lapis.domain.tree import check_path, resolve_under
-from lapis.errors import AzureMLException, UserErrorException
+from lapis.errors import AzureMLException, SnapshotException, UserErrorException
 from lapis.sdk.client import quoted
 from lapis.sdk.shipping import read_chunks
 
@@ -34,15 +34,11 @@ class RunFiles:
         name = _artifact_name(name)
         if hasattr(path_or_stream, "read"):
             return self._upload_stream(name, path_or_stream)
-        path = os.fspath(path_or_stream) if hasattr(path_or_stream, "__fspath__") else path_or_stream
-        if not isinstance(path, str):
+        if not isinstance(path_or_stream, (str, os.PathLike)):
             raise UserErrorException(
                 f"upload_file('{name}') takes a path or a stream, not {type(path_or_stream).__name__}."
             )
-        if not os.path.isfile(path):
-            raise UserErrorException(f"upload_file('{name}'): there is no file {path}.")
-        self._refuse_existing([name])
-        return self._send_file(name, path)
+        return self._upload([(name, path_or_stream)])[name]
 
     def upload_files(
         self,
@@ -54,36 +50,26 @@ class RunFiles:
     ) -> Any:
         """Store files under names, given in the same order. Nothing is sent if one of them is not there."""
         _no_datastore(datastore_name)
-        if isinstance(names, str) or isinstance(paths, str):
+        if isinstance(names, str) or isinstance(paths, (str, os.PathLike)):
             raise UserErrorException("upload_files() takes a list of names and a list of paths.")
-        pairs = list(zip([_artifact_name(name) for name in names], [os.fspath(path) for path in paths]))
-        names, paths = list(names), list(paths)
-        if len(names) != len(paths):
-            raise UserErrorException(f"upload_files() was given {len(names)} names and {len(paths)} paths.")
-        absent = [path for _, path in pairs if not os.path.isfile(path)]
-        if absent:
-            raise UserErrorException(
-                f"upload_files(): there is no file {', '.join(absent)}. Nothing was sent."
-            )
-        self._refuse_existing([name for name, _ in pairs])
-        sent = {name: self._send_file(name, path) for name, path in pairs}
+        checked, files = [_artifact_name(name) for name in names], list(paths)
+        if len(checked) != len(files):
+            raise UserErrorException(f"upload_files() was given {len(checked)} names and {len(files)} paths.")
+        twice = sorted(name for name in set(checked) if checked.count(name) > 1)
+        if twice:
+            raise UserErrorException(f"upload_files() was given the name '{twice[0]}' twice. Nothing was sent.")
+        sent = self._upload(list(zip(checked, files)))
         return sent if return_artifacts else None
 
     def upload_folder(self, name: str, path: str, datastore_name: str | None = None) -> Any:
         """Store every file below `path` under `name`/..."""
         _no_datastore(datastore_name)
         name = _artifact_name(name.rstrip("/") if isinstance(name, str) else name)
-        folder = os.fspath(path)
-        if not os.path.isdir(folder):
-            raise UserErrorException(f"upload_folder('{name}'): there is no folder {folder}.")
-        pairs = []
-        for where, _, leaves in os.walk(folder):
-            for leaf in sorted(leaves):
-                file = os.path.join(where, leaf)
-                inside = os.path.relpath(file, folder).replace(os.sep, "/")
-                pairs.append((_artifact_name(f"{name}/{inside}"), file))
-        self._refuse_existing([stored for stored, _ in pairs])
-        return {stored: self._send_file(stored, file) for stored, file in pairs}
+        if not isinstance(path, (str, os.PathLike)) or not os.path.isdir(path):
+            raise UserErrorException(f"upload_folder('{name}'): there is no folder {path}.")
+        files = [os.path.join(where, leaf) for where, _, leaves in os.walk(path) for leaf in sorted(leaves)]
+        inside = [os.path.relpath(file, path).replace(os.sep, "/") for file in files]
+        return self._upload([(_artifact_name(f"{name}/{leaf}"), file) for leaf, file in zip(inside, files)])
 
     def get_file_names(self) -> list[str]:
         """The names of all files of the run."""
@@ -138,6 +124,7 @@ class RunFiles:
 
     def restore_snapshot(self, snapshot_id: str | None = None, path: Any = None) -> str:
         """Write the code of the run as a zip file to `path` (a folder or a .zip file); the zip's path."""
+        import hashlib
         import zipfile
 
         chosen = snapshot_id or self.get_snapshot_id()
@@ -150,6 +137,8 @@ class RunFiles:
             for name, digest, _, executable in rows:
                 pieces: list[bytes] = []
                 self._client.download(f"/blobs/{digest}", pieces.append)
+                if hashlib.sha256(b"".join(pieces)).hexdigest() != digest:
+                    raise SnapshotException(f"'{name}' of snapshot {chosen} arrived damaged. Try again.")
                 entry = zipfile.ZipInfo(check_path(name), date_time=(1980, 1, 1, 0, 0, 0))
                 entry.external_attr = (0o755 if executable else 0o644) << 16
                 archive.writestr(entry, b"".join(pieces))
@@ -160,6 +149,21 @@ class RunFiles:
         found: list[dict[str, Any]] = self._call("GET", "/files")["files"]
         return found
 
+    def _upload(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """All of them, or none if one is not there or would replace another."""
+        for name, path in pairs:
+            if not isinstance(path, (str, os.PathLike)) or not os.path.isfile(path):
+                raise UserErrorException(f"'{name}' cannot be uploaded: there is no file {path}. Nothing was sent.")
+        stored = {file["name"]: file["hash"] for file in self._files()}
+        for name, path in pairs:
+            # the same content is no conflict: what a script writes to outputs/ may have been taken up before
+            if name in stored and stored[name] != _hash_of(path):
+                raise UserErrorException(
+                    f"Run {self._run_id} has a file named '{name}' already, and a stored file is not overwritten. "
+                    "Choose another name."
+                )
+        return {name: self._send_file(name, os.fspath(path)) for name, path in pairs}
+
     def _send_file(self, name: str, path: str) -> Any:
         size = os.path.getsize(path)
         return self._client.upload(
@@ -169,34 +173,17 @@ class RunFiles:
     def _upload_stream(self, name: str, stream: Any) -> Any:
         import tempfile
 
-        self._refuse_existing([name])
         with tempfile.NamedTemporaryFile() as file:  # its size must be known before the first byte is sent
-            while True:
-                chunk = stream.read(1 << 20)
-                if not chunk:
-                    break
+            chunk = stream.read(1 << 20)
+            while chunk:
                 file.write(chunk.encode() if isinstance(chunk, str) else chunk)
+                chunk = stream.read(1 << 20)
             file.flush()
-            return self._send_file(name, file.name)
+            return self._upload([(name, file.name)])[name]
 
-    def _send_now(self, name: str, write: Callable[[str], None]) -> None:
-        import tempfile
-
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, name)
-            write(path)
-            self._send_file(name, path)
-
-    def _refuse_existing(self, names: list[str]) -> None:
-        there = sorted(set(names) & {file["name"] for file in self._files()})
-        if there:
-            raise UserErrorException(
-                f"Run {self._run_id} has a file named '{there[0]}' already, and a stored file is not overwritten. "
-                "Choose another name."
-            )
-
-    def _read_file(self, name: str, write: Callable[[bytes], Any]) -> None:
-        self._client.download(f"{self._base}/files/{quoted(name)}", write)
+    def _read_file(self, name: str, write: Callable[[bytes], Any], run_id: str | None = None) -> None:
+        home = self._base.rsplit("/", 1)[0]
+        self._client.download(f"{home}/{run_id or self._run_id}/files/{quoted(name)}", write)
 
     def _fetch(self, file: dict[str, Any], target: str, count: Callable[[int], Any] | None = None) -> None:
         """Whole and checked, or not at all. `count` is told of every piece that has come."""
@@ -223,6 +210,16 @@ class RunFiles:
             if os.path.exists(part):
                 os.remove(part)
             raise
+
+
+def _hash_of(path: Any) -> str:
+    import hashlib
+
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        for chunk in iter(lambda: file.read(1 << 20), b""):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def _artifact_name(name: Any) -> str:

@@ -32,7 +32,7 @@ class RunMetrics:
         """Log one value. Logging to the same name again makes a series."""
         name = rules.check_name(name)
         if step is not None:
-            step = int(step)
+            step = rules.check_step(name, step)
         recorder, run_id = self._recording()
         recorder.record(rules.SCALAR, name, rules.check_scalar(name, value), step, run_id)
 
@@ -56,9 +56,9 @@ class RunMetrics:
         if (path is None) == (plot is None):
             raise UserErrorException(f"log_image('{name}') needs either path= or plot=, and not both.")
         if path is not None:
-            source = os.fspath(path)
-            if not os.path.isfile(source):
-                raise UserErrorException(f"log_image('{name}'): there is no file {source}.")
+            if not isinstance(path, (str, os.PathLike)) or not os.path.isfile(path):
+                raise UserErrorException(f"log_image('{name}'): there is no file {path}.")
+            source = str(os.fspath(path))
             extension = os.path.splitext(source)[1] or ".png"
             self._keep(name, extension, lambda target: _copy(source, target))
             return
@@ -109,27 +109,23 @@ class RunMetrics:
 
     def _keep(self, name: str, extension: str, write: Any) -> None:
         """Spool a file for the run and log a reference to it."""
-        recorder, run_id = self._recording()
-        stem = re.sub(r"[^\w.-]+", "_", name).strip("._") or "metric"
-        stored = f"{stem}_{time.time_ns() // 1000}{extension}"
-        if run_id:  # a child shares its parent's spool, whose files are the parent's: send this one itself
-            self._send_now(stored, write)
-        else:
-            recorder.spool(stored, write)
+        stem = re.sub(r"[^\w.-]+", "_", name[:50]).strip("._") or "metric"
+        stored = f"{stem}_{time.time_ns()}" + re.sub(r"[^\w.]", "_", extension)
+        self._recording()[0].spool(self._run_id, stored, write)
         self._log(rules.REFERENCE, name, f"{ARTIFACT_PREFIX}{self._run_id}/{stored}")
-
-    def _send_now(self, name: str, write: Any) -> None:
-        raise NotImplementedError
 
     def _populated(self, value: Any) -> Any:
         """What a reference stands for, where that is JSON."""
+        if isinstance(value, list):
+            return [self._populated(each) for each in value]
         if not isinstance(value, str) or not value.startswith(ARTIFACT_PREFIX) or not value.endswith(".json"):
             return value
+        run_id, name = value[len(ARTIFACT_PREFIX) :].split("/", 1)
         pieces: list[bytes] = []
-        self._read_file(value[len(ARTIFACT_PREFIX) :].split("/", 1)[1], pieces.append)
+        self._read_file(name, pieces.append, run_id)
         return json.loads(b"".join(pieces))
 
-    def _read_file(self, name: str, write: Any) -> None:
+    def _read_file(self, name: str, write: Any, run_id: str | None = None) -> None:
         raise NotImplementedError
 
 

@@ -10,6 +10,7 @@ import os
 from typing import Any, Iterator, Mapping
 
 from lapis.domain import frames
+from lapis.errors import UserErrorException
 from lapis.sdk.client import Client
 
 _AT_ONCE = 4 << 20  # bytes of one stream in one report
@@ -64,7 +65,8 @@ class Shipper:
 
     def __init__(self, client: Client, workspace_id: str, run_id: str, resumed: bool = False) -> None:
         self.client = client
-        self._base = f"/workspaces/{workspace_id}/runs/{run_id}"
+        self._runs = f"/workspaces/{workspace_id}/runs/"
+        self._run_id = run_id
         self._streams: dict[str, Stream] = {}
         self._resumed = resumed  # somebody was here before: ask how far the server is
 
@@ -114,7 +116,7 @@ class Shipper:
             labels.append({"kind": "file", "name": name})
             parts.append(content)
         body = frames.encode(dict(header, parts=labels), parts)
-        reply = self.client.call("POST", self._base + "/report", data=body, patience=patience)
+        reply = self.client.call("POST", f"{self._runs}{self._run_id}/report", data=body, patience=patience)
         for key, position in reply["positions"].items():
             if key in self._streams:
                 self._streams[key].position = position
@@ -124,12 +126,37 @@ class Shipper:
     def _known(self) -> bool:
         return all(stream.position is not None for stream in self._streams.values())
 
-    def put_file(self, name: str, path: str) -> None:
+    def put_file(self, name: str, path: str, run_id: str | None = None) -> None:
         """A file of any size, streamed. The server has all of it or none."""
         from lapis.sdk.client import quoted
 
         size = os.path.getsize(path)
-        self.client.upload(f"{self._base}/files/{quoted(name)}", lambda: read_chunks(path, size), size)
+        where = f"{self._runs}{run_id or self._run_id}/files/{quoted(name)}"
+        self.client.upload(where, lambda: read_chunks(path, size), size)
+
+    def send_spool(self, spool: str) -> list[str]:
+        """Send the files that `log_image` and its kin left, and remove them; what was refused, and why."""
+        refused = []
+        for run_id, name, path in spooled(spool):
+            try:
+                self.put_file(name, path, run_id)
+            except UserErrorException as error:  # its run was deleted, say
+                refused.append(f"{name} could not be stored: {error.message}")
+            os.remove(path)
+        return refused
+
+
+def spooled(spool: str) -> list[tuple[str, str, str]]:
+    """Run id, name and path of each finished file: they lie in a folder for each run, a dot marks unfinished ones."""
+    try:
+        return [
+            (run_id, name, os.path.join(spool, run_id, name))
+            for run_id in os.listdir(spool)
+            for name in sorted(os.listdir(os.path.join(spool, run_id)))
+            if not name.startswith(".")
+        ]
+    except FileNotFoundError:
+        return []
 
 
 def is_small(path: str) -> bool:
@@ -137,12 +164,16 @@ def is_small(path: str) -> bool:
 
 
 def read_chunks(path: str, size: int) -> Iterator[bytes]:
-    """Exactly `size` bytes of the file: one that grows is cut there, one that shrank is an error."""
+    """Exactly `size` bytes of the file: one that grows is cut there; one that shrank or went away is an error, and
+    none of the connection's, which would only be tried again."""
     left = size
-    with open(path, "rb") as file:
-        while left > 0:
-            chunk = file.read(min(1 << 20, left))
-            if not chunk:
-                raise OSError(f"{path} became shorter while it was read")
-            left -= len(chunk)
-            yield chunk
+    try:
+        with open(path, "rb") as file:
+            while left > 0:
+                chunk = file.read(min(1 << 20, left))
+                if not chunk:
+                    raise UserErrorException(f"{path} became shorter while it was read.")
+                left -= len(chunk)
+                yield chunk
+    except OSError as error:
+        raise UserErrorException(f"{path} cannot be read ({error.strerror}).") from error

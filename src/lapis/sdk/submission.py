@@ -203,9 +203,7 @@ def _checked_job(run_config: RunConfiguration, folder: str) -> tuple[dict[str, A
         raise UserErrorException("There is nothing to run: give ScriptRunConfig a script or a command.")
     if int(run_config.node_count or 1) > 1 or (run_config.communicator or "None") not in ("None", "none"):
         raise NotThereYet(
-            "Distributed training (communicator '{}' on {} nodes) is not there yet in this release of Lapis.".format(
-                run_config.communicator, run_config.node_count
-            )
+            f"Distributed training (communicator '{run_config.communicator}' on {run_config.node_count} nodes) is not there yet in this release of Lapis."
         )
     if run_config.data_references or run_config.data or run_config.output_data:
         raise NotThereYet("Data sets and data references in a run are not there yet in this release of Lapis.")

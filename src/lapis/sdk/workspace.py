@@ -396,9 +396,7 @@ class Workspace:
         return hash(self._workspace_id)
 
     def __repr__(self) -> str:
-        return "Workspace.create(name={!r}, subscription_id={!r}, resource_group={!r})".format(
-            self.name, self.subscription_id, self.resource_group
-        )
+        return f"Workspace.create(name={self.name!r}, subscription_id={self.subscription_id!r}, resource_group={self.resource_group!r})"
 
     def _repr_html_(self) -> str:
         return display.as_html(

@@ -17,6 +17,7 @@ from lapis.engines import registry
 from lapis.engines.base import Engine
 from lapis.errors import AzureMLException, NotFound, ServiceException, UserErrorException, to_wire
 from lapis.server.api import files, runs, workspaces
+from lapis.server.api.express import Express
 from lapis.server.api.system import System, TheActor, TheSystem, answer
 from lapis.server.control.access import Access
 from lapis.server.control.bulletin import Bulletin
@@ -72,7 +73,7 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _fault)
-    return Gate(app, system, host)
+    return Gate(Express(app, system), system, host)
 
 
 def _include_studio(app: FastAPI) -> None:

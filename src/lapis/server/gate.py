@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from http.cookies import CookieError, SimpleCookie
@@ -14,7 +15,6 @@ from lapis.server.api.system import System
 from lapis.server.control.access import VIEWER, Actor
 from lapis.server.studio.login import LOGIN_PAGE, LOGIN_PATH, PAGE_HEADERS
 
-COOKIE = "lapis_view"
 _LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 _BODY_LIMIT = 1 << 10
 
@@ -26,6 +26,8 @@ class Gate:
         self._app = app
         self._system = system
         self._hosts = _LOOPBACK | {host}
+        # browsers share cookies between the ports of an address: two homes must not log each other out
+        self._cookie_name = "lapis_view_" + hashlib.sha256(system.home.encode()).hexdigest()[:12]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -69,7 +71,7 @@ class Gate:
             access.check_link(path, query.get("expires", [""])[0], query["signature"][0], now)
             return VIEWER
         if scope["method"] == "GET" and scope["path"].startswith("/studio"):
-            actor = access.actor(_cookie(headers.get("cookie", "")), now)
+            actor = access.actor(_cookie(headers.get("cookie", ""), self._cookie_name), now)
             return Actor("viewer") if actor.kind in ("viewer", "user") else actor
         return access.actor(None, now)
 
@@ -84,16 +86,16 @@ class Gate:
         actor = self._system.access.actor(key, self._system.now())
         if actor.kind not in ("viewer", "user"):
             raise Forbidden("This key does not open pages.")
-        cookie = f"{COOKIE}={self._system.access.viewer_key}; Path=/studio; HttpOnly; SameSite=Strict"
+        cookie = f"{self._cookie_name}={self._system.access.viewer_key}; Path=/studio; HttpOnly; SameSite=Strict"
         await _answer(send, 204, b"", {**_JSON, "set-cookie": cookie})
 
 
 _JSON = {"content-type": "application/json", "x-content-type-options": "nosniff"}
 
 
-def _cookie(text: str) -> str | None:
+def _cookie(text: str, name: str) -> str | None:
     try:
-        morsel = SimpleCookie(text).get(COOKIE)
+        morsel = SimpleCookie(text).get(name)
     except CookieError:
         return None
     return morsel.value if morsel is not None else None

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import time
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Query, Request, Response
+from fastapi import APIRouter, Body, Query, Response
 from fastapi.concurrency import run_in_threadpool
+from pydantic import TypeAdapter, ValidationError
 
 from lapis.domain import frames
+from lapis.domain.run import parse_label
 from lapis.errors import UserErrorException
 from lapis.server.api.system import System, TheActor, TheSystem, answer, run_view
-from lapis.server.api.workspaces import label
 from lapis.server.control.access import Actor
 from lapis.server.control.runs import NewRun
 from lapis.server.store.runs import RunFilter
 
 router = APIRouter(prefix="/workspaces/{workspace_id}/runs")
 LONGEST_WATCH = 30.0
+_NEW_RUNS = TypeAdapter(dict[Literal["runs"], list[NewRun]])
 
 
-@router.post("")
-def create(system: TheSystem, actor: TheActor, workspace_id: str, runs: list[NewRun] = Body(embed=True)) -> Response:  # noqa: B008
-    if not runs:
+def create_from(system: System, actor: Actor, workspace_id: str, body: bytes) -> bytes:
+    """Make the runs that a JSON body describes. Called by express.py."""
+    try:
+        wanted = _NEW_RUNS.validate_json(body)["runs"]
+    except (ValidationError, KeyError) as error:
+        raise UserErrorException(f"The request cannot be read: {error}") from error
+    if not wanted:
         raise UserErrorException("No run was described.")
-    made = system.runs.create(actor, workspace_id, runs)
-    return answer({"runs": [run_view(system, run) for run in made]}, 201)
+    made = system.runs.create(actor, workspace_id, wanted)
+    return json.dumps({"runs": [run_view(system, run) for run in made]}, separators=(",", ":")).encode()
 
 
 @router.get("")
@@ -57,8 +64,8 @@ def find(
         type=type,
         target=target,
         states=tuple(status or ()),
-        tags=tuple(label(text) for text in tag or ()),
-        properties=tuple(label(text) for text in property or ()),
+        tags=tuple(parse_label(text) for text in tag or ()),
+        properties=tuple(parse_label(text) for text in property or ()),
         archived=archived,
         oldest_first=oldest_first,
         best_by=(best[1], best[0]) if best and best[1] else None,
@@ -151,18 +158,14 @@ def curve(
     return answer({"points": system.shelf.metrics.curve(workspace_id, run_id, name, most)})
 
 
-@router.post("/{run_id}/report")
-async def report(request: Request, system: TheSystem, actor: TheActor, workspace_id: str, run_id: str) -> Response:
-    body = await request.body()
-    return await run_in_threadpool(_report, system, actor, workspace_id, run_id, body)
-
-
-def _report(system: System, actor: Actor, workspace_id: str, run_id: str, body: bytes) -> Response:
+def report_from(system: System, actor: Actor, workspace_id: str, run_id: str, body: bytes) -> bytes:
+    """Take up what an agent or an owner tells, as frames. Called by express.py."""
     header, parts = frames.decode(body)
     try:
-        return answer(system.runs.report(actor, workspace_id, run_id, header, parts))
+        reply = system.runs.report(actor, workspace_id, run_id, header, parts)
     except (KeyError, TypeError, ValueError, AttributeError) as fault:
         raise UserErrorException(f"The report of run {run_id} cannot be read: {fault!r}.") from fault
+    return json.dumps(reply, separators=(",", ":")).encode()
 
 
 @router.get("/{run_id}/watch")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Response
 
+from lapis.domain.run import parse_label
 from lapis.server.api.system import TheActor, TheSystem, answer
 from lapis.server.control.workspaces import NewWorkspace
 
@@ -65,7 +66,7 @@ def experiments(
     view: str = "ActiveOnly",
     tag: Annotated[list[str] | None, Query()] = None,
 ) -> Response:
-    tags = dict(label(text) for text in tag or [])
+    tags = dict(parse_label(text) for text in tag or [])
     return answer({"experiments": system.workspaces.experiments(actor, workspace_id, name, view, tags)})
 
 
@@ -84,9 +85,3 @@ def change_experiment(
 def delete_experiment(system: TheSystem, actor: TheActor, workspace_id: str, experiment_id: str) -> Response:
     system.workspaces.delete_experiment(actor, workspace_id, experiment_id)
     return answer({})
-
-
-def label(text: str) -> tuple[str, str | None]:
-    """`key` stands for any value, `key=value` for that one."""
-    key, sign, value = text.partition("=")
-    return key, value if sign else None

@@ -72,6 +72,8 @@ class Reconciler:
         self._stopping = True
         self._wake.set()
         self._thread.join(timeout=10)
+        for engine in self._engines.values():
+            engine.close()
 
     def _loop(self) -> None:
         while not self._stopping:
@@ -141,7 +143,7 @@ class Reconciler:
         alive: dict[tuple[int, str], bool] = {}
         for run in runs:
             owner = dict(run.owner or {})
-            if owner.get("host") != self._host or not owner.get("folder"):
+            if owner.get("host") != self._host or not owner.get("journal"):
                 continue  # on another machine: its heartbeats tell
             key = (int(owner["pid"]), str(owner["started"]))
             if key not in alive:

@@ -270,9 +270,7 @@ class Runs:
         """A run has just ended: seal its files and let nothing below it linger."""
         self._shelf.files.seal(run.workspace_id, run.id)
         self._heard.pop(run.id, None)
-        for child in self._shelf.runs.find_all(
-            RunFilter(workspace_id=run.workspace_id, parent_id=run.id, archived=None)
-        ):
+        for child in self._shelf.runs.children(run.workspace_id, run.id):
             if child.ended:
                 continue
             if run.state is not RunState.COMPLETED:
@@ -289,18 +287,18 @@ class Runs:
         self, actor: Actor, workspace_id: str, run_id: str, header: Mapping[str, Any], parts: list[memoryview]
     ) -> dict[str, Any]:
         """What an agent or the owner of an interactive run tells. All of it may be told again and counts once."""
-        run = self._writable(actor, workspace_id, run_id)
-        if actor.kind == "run":
-            actor = Actor("agent", actor.workspace_id, actor.run_id)
+        self._check_scope(actor, workspace_id, run_id)
         positions = {}
         named: dict[str, tuple[str, int]] = {}
         for kind, data in zip(header.get("parts", []), parts, strict=True):
             what = kind["kind"]
             if what == "log":
-                positions[f"log:{kind['name']}"] = self._take_log(run, kind["name"], kind["offset"], data)
+                positions[f"log:{kind['name']}"] = self._take_log(
+                    workspace_id, run_id, kind["name"], kind["offset"], data
+                )
             elif what == "journal":
                 positions[f"journal:{kind['stream']}"] = self._take_journal(
-                    run, kind["stream"], kind["offset"], data
+                    workspace_id, run_id, kind["stream"], kind["offset"], data
                 )
             elif what == "file":
                 named[check_path(kind["name"])] = self._shelf.blobs.put([data])
@@ -309,56 +307,45 @@ class Runs:
         for name, digest in header.get("files", {}).items():
             named[check_path(name)] = (digest, self._shelf.blobs.size(digest))
         self._shelf.files.put(workspace_id, run_id, named, self._now())
-        run = self._take_steps(run, header)
+        run = self._take_steps(workspace_id, run_id, header)
         self._bulletin.tell(run_id)
         return {"positions": positions, "cancel": run.cancel_requested, "state": run.state.value}
 
-    def _take_log(self, run: RunRecord, name: str, offset: int, data: memoryview) -> int:
+    def _take_log(self, workspace_id: str, run_id: str, name: str, offset: int, data: memoryview) -> int:
         check_path(name)
         return self._shelf.files.append(
-            run.workspace_id, run.id, name, offset, data, self._now(), ALIASES.get(name, ())
+            workspace_id, run_id, name, offset, data, self._now(), ALIASES.get(name, ())
         )
 
-    def _take_journal(self, run: RunRecord, stream: str, offset: int, data: memoryview) -> int:
+    def _take_journal(self, workspace_id: str, run_id: str, stream: str, offset: int, data: memoryview) -> int:
         if not len(data):
-            return self._shelf.metrics.position(run.workspace_id, run.id, stream)
+            return self._shelf.metrics.position(workspace_id, run_id, stream)
         points, _ = parse_lines(bytes(data))
-        return self._shelf.metrics.append(
-            run.workspace_id, run.id, stream, offset, offset + len(data), points
-        )
+        return self._shelf.metrics.append(workspace_id, run_id, stream, offset, offset + len(data), points)
 
-    def _take_steps(self, run: RunRecord, header: Mapping[str, Any]) -> RunRecord:
+    def _take_steps(self, workspace_id: str, run_id: str, header: Mapping[str, Any]) -> RunRecord:
         now = self._now()
         if not header.get("steps") and not header.get("verdict"):
-            if not run.ended and now - self._heard.get(run.id, 0.0) > _HEARD_EVERY:
-                self._shelf.runs.heard(run.workspace_id, run.id, now)
-            self._heard[run.id] = now
+            run = self._shelf.runs.get(workspace_id, run_id)
+            if not run.ended:
+                if now - self._heard.get(run_id, 0.0) > _HEARD_EVERY:
+                    self._shelf.runs.heard(workspace_id, run_id, now)
+                self._heard[run_id] = now
             return run
+        ends_now = False
 
         def apply(found: RunRecord) -> RunRecord:
+            nonlocal ends_now
             if found.ended:
                 return found
-            found = replace(found, last_heard=now)
-            for step in header.get("steps", []):
-                state = RunState(step["state"]) if step.get("state") else found.state
-                reason, at, until = str(step["reason"]), float(step["at"]), str(step.get("until", ""))
-                if state is found.state:
-                    found = rules.note(found, reason, at=at, until=until)
-                elif state in rules.next_states(found):  # one that was told before lies behind
-                    found = rules.advance(found, state, reason=reason, at=at, until=until)
-            verdict = header.get("verdict")
-            if not verdict:
-                return found
-            notices = tuple(str(notice) for notice in verdict.get("notices") or ())
-            found = replace(found, warnings=(*found.warnings, *notices))
-            state, reason, error = RunState(verdict["state"]), str(verdict["reason"]), verdict.get("error")
-            if found.error and state is not RunState.FAILED:  # fail() was called for it
-                state, reason, error = RunState.FAILED, str(found.error["message"]), found.error
-            return rules.end(found, state, reason=reason, at=float(verdict.get("at", now)), error=error)
+            found = _told_steps(replace(found, last_heard=now), header.get("steps", []))
+            if header.get("verdict"):
+                found = _told_verdict(found, header["verdict"], now)
+                ends_now = True
+            return found
 
-        was_ended = run.ended
-        run = self._shelf.runs.change(run.workspace_id, run.id, apply)
-        return self.ended(run) if run.ended and not was_ended else run
+        run = self._shelf.runs.change(workspace_id, run_id, apply)
+        return self.ended(run) if ends_now else run
 
     # -- read
 
@@ -382,12 +369,16 @@ class Runs:
     # -- helpers
 
     def _writable(self, actor: Actor, workspace_id: str, run_id: str) -> RunRecord:
-        run = self._shelf.runs.get(workspace_id, run_id)
-        if actor.kind == "user" or actor.run_id == run_id:
-            actor.may_write(workspace_id, run_id)
-            return run
-        actor.may_write(workspace_id, run_id, self._ancestors(run))
-        return run
+        self._check_scope(actor, workspace_id, run_id)
+        return self._shelf.runs.get(workspace_id, run_id)
+
+    def _check_scope(self, actor: Actor, workspace_id: str, run_id: str) -> None:
+        """Asks the store only where the answer hangs on who the run's parents are."""
+        above: tuple[str, ...] = ()
+        if actor.kind not in ("user", "viewer") and actor.run_id != run_id:
+            actor.may_read(workspace_id)
+            above = self._ancestors(self._shelf.runs.get(workspace_id, run_id))
+        actor.may_write(workspace_id, run_id, above)
 
     def _ancestors(self, run: RunRecord) -> tuple[str, ...]:
         above = []
@@ -404,3 +395,25 @@ class Runs:
     def _told(self, run: RunRecord) -> RunRecord:
         self._bulletin.tell(run.id)
         return run
+
+
+def _told_steps(run: RunRecord, steps: list[Mapping[str, Any]]) -> RunRecord:
+    """`run` with the events that its agent told; a state that lies behind was told before."""
+    for step in steps:
+        state = RunState(step["state"]) if step.get("state") else run.state
+        reason, at, until = str(step["reason"]), float(step["at"]), str(step.get("until", ""))
+        if state is run.state:
+            run = rules.note(run, reason, at=at, until=until)
+        elif state in rules.next_states(run):
+            run = rules.advance(run, state, reason=reason, at=at, until=until)
+    return run
+
+
+def _told_verdict(run: RunRecord, verdict: Mapping[str, Any], now: float) -> RunRecord:
+    """`run` ended as its agent or owner says; but if fail() was called for it, it has failed."""
+    notices = tuple(str(notice) for notice in verdict.get("notices") or ())
+    run = replace(run, warnings=(*run.warnings, *notices))
+    state, reason, error = RunState(verdict["state"]), str(verdict["reason"]), verdict.get("error")
+    if run.error and state is not RunState.FAILED:
+        state, reason, error = RunState.FAILED, str(run.error["message"]), run.error
+    return rules.end(run, state, reason=reason, at=float(verdict.get("at", now)), error=error)

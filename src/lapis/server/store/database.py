@@ -23,8 +23,11 @@ class Database:
     def __init__(self, path: str) -> None:
         self.path = path
         self._writing = threading.Lock()
+        self._writer: Connection | None = None
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        self._engine = create_engine(f"sqlite:///{path}", pool_size=40, max_overflow=0)
+        self._engine = create_engine(
+            f"sqlite:///{path}", pool_size=41, max_overflow=0, connect_args={"check_same_thread": False}
+        )
         event.listen(self._engine, "connect", _configure)
         self._upgrade()
 
@@ -36,9 +39,12 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that is committed at the end of the block, or leaves nothing behind."""
-        with _clear_errors(self.path), self._writing, self._engine.connect() as connection:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        with _clear_errors(self.path), self._writing:
+            if self._writer is None:
+                self._writer = self._engine.connect()  # one for all writes: only one can write at a time
+            connection = self._writer
             try:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
                 yield connection
                 connection.commit()
             except BaseException:
@@ -46,6 +52,10 @@ class Database:
                 raise
 
     def close(self) -> None:
+        with self._writing:
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
         self._engine.dispose()
 
     def _upgrade(self) -> None:

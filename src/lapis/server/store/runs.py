@@ -7,7 +7,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, delete, exists, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.exc import IntegrityError
 
 from lapis.domain.run import ENDED, RunRecord
 from lapis.errors import Conflict, NotFound
@@ -57,22 +71,28 @@ class RunStore:
         self._database = database
 
     def add(self, run: RunRecord, experiment: dict[str, Any]) -> RunRecord:
-        """Keep a new run and give it its number. The same create again (same nonce) is silent."""
-        with self._database.write() as connection:
-            return self._add(connection, run, experiment)
+        """Keep a new run and give it its number."""
+        return self.add_many([run], experiment)[0]
 
     def add_many(self, many: list[RunRecord], experiment: dict[str, Any]) -> list[RunRecord]:
-        """All of them, or none."""
-        with self._database.write() as connection:
-            return [self._add(connection, run, experiment) for run in many]
+        """All of them, or none. The same create again (same nonces) is silent."""
+        try:
+            with self._database.write() as connection:
+                return [self._add(connection, run, experiment) for run in many]
+        except _Known as known:
+            return [self._as_known(run, known.run) for run in many]
+
+    def _as_known(self, run: RunRecord, clash: RunRecord) -> RunRecord:
+        """The run that an earlier, equal call made; a Conflict if there was none."""
+        try:
+            kept = self.get(run.workspace_id, run.id)
+        except NotFound:
+            kept = None
+        if kept is None or not run.nonce or kept.nonce != run.nonce:
+            raise Conflict(f"A run with id '{clash.id}' exists already. Run.get(workspace, '{clash.id}') gives it.")
+        return kept
 
     def _add(self, connection: Connection, run: RunRecord, experiment: dict[str, Any]) -> RunRecord:
-        there = connection.execute(_ONE, {"w": run.workspace_id, "r": run.id}).first()
-        if there is not None:
-            known = _to_record(there)
-            if run.nonce and known.nonce == run.nonce:
-                return known
-            raise Conflict(f"A run with id '{run.id}' exists already. Run.get(workspace, '{run.id}') gives it.")
         home = connection.execute(_COUNT_UP, {"w": run.workspace_id, "n": run.experiment}).first()
         if home is None:  # the first run of this experiment makes it
             home = connection.execute(
@@ -87,7 +107,10 @@ class RunStore:
                 .returning(experiments.c.pk, experiments.c.runs)
             ).one()
         run = replace(run, number=home.runs)
-        pk = connection.execute(_INSERT, dict(_to_row(run), experiment_pk=home.pk)).scalar_one()
+        try:
+            pk = connection.execute(_INSERT, dict(_to_row(run), experiment_pk=home.pk)).scalar_one()
+        except IntegrityError:
+            raise _Known(run) from None
         _write_labels(connection, pk, run)
         return run
 
@@ -111,6 +134,11 @@ class RunStore:
     def find_all(self, where: RunFilter) -> list[RunRecord]:
         with self._database.read() as connection:
             return [_to_record(row) for row in connection.execute(_select(where).order_by(runs.c.pk))]
+
+    def children(self, workspace_id: str, run_id: str) -> list[RunRecord]:
+        """Those directly below, oldest first."""
+        with self._database.read() as connection:
+            return [_to_record(row) for row in connection.execute(_CHILDREN, {"w": workspace_id, "r": run_id})]
 
     def count_active(self, workspace_id: str | None = None) -> int:
         """How many runs have not ended."""
@@ -176,6 +204,9 @@ def remove_runs(connection: Connection, which: ColumnElement[bool]) -> None:
 
 # Statements of the hot path, made once: building them again costs more than SQLite needs to run them.
 _ONE = select(runs).where(runs.c.workspace_id == bindparam("w"), runs.c.id == bindparam("r"))
+_CHILDREN = (
+    select(runs).where(runs.c.workspace_id == bindparam("w"), runs.c.parent_id == bindparam("r")).order_by(runs.c.pk)
+)
 _COUNT_UP = (
     update(experiments)
     .where(experiments.c.workspace_id == bindparam("w"), experiments.c.name == bindparam("n"))
@@ -184,6 +215,13 @@ _COUNT_UP = (
 )
 _INSERT = insert(runs).returning(runs.c.pk)
 _REPLACE = update(runs).where(runs.c.pk == bindparam("which"))
+
+
+class _Known(Exception):
+    """A run of that id is there: whether by the same call is to be seen once the transaction is undone."""
+
+    def __init__(self, run: RunRecord) -> None:
+        self.run = run
 
 
 def _found(row: Row[Any] | None, run_id: str) -> Row[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from lapis.errors import Conflict, NotFound
@@ -74,21 +74,25 @@ class WorkspaceStore:
             return [_to_experiment(row) for row in connection.execute(query)]
 
     def replace_experiment(self, workspace_id: str, experiment: dict[str, Any]) -> None:
+        mine = (experiments.c.workspace_id == workspace_id, experiments.c.id == experiment["id"])
         try:
             with self._database.write() as connection:
-                changed = connection.execute(
+                row = connection.execute(select(experiments).where(*mine)).first()
+                if row is None:
+                    raise NotFound(f"No experiment with id {experiment['id']}.")
+                connection.execute(
                     update(experiments)
-                    .where(experiments.c.workspace_id == workspace_id, experiments.c.id == experiment["id"])
+                    .where(*mine)
                     .values(
                         name=experiment["name"],
                         archived_at=experiment.get("archived_at"),
                         body=json.dumps(experiment),
                     )
-                ).rowcount
+                )
+                if row.name != experiment["name"]:
+                    _rename_runs(connection, row.pk, experiment["name"])
         except IntegrityError:
             raise Conflict(f"An experiment named '{experiment['name']}' exists already.") from None
-        if not changed:
-            raise NotFound(f"No experiment with id {experiment['id']}.")
 
     def remove_experiment(self, workspace_id: str, experiment_id: str) -> None:
         """Remove an experiment that holds no runs."""
@@ -106,6 +110,14 @@ class WorkspaceStore:
                     "Delete its runs first, or archive it."
                 )
             connection.execute(delete(experiments).where(experiments.c.pk == row.pk))
+
+
+def _rename_runs(connection: Connection, experiment_pk: int, name: str) -> None:
+    """Runs say the name of their experiment themselves."""
+    rows = connection.execute(select(runs.c.pk, runs.c.body).where(runs.c.experiment_pk == experiment_pk)).all()
+    renamed = [{"which": row.pk, "body": json.dumps(dict(json.loads(row.body), experiment=name))} for row in rows]
+    if renamed:
+        connection.execute(update(runs).where(runs.c.pk == bindparam("which")), renamed)
 
 
 def _experiment(workspace_id: str, name: str) -> Any:

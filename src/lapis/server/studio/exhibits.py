@@ -76,7 +76,7 @@ def _files(system: System, workspace_id: str, run_id: str, names: list[str]) -> 
         if matrix is not None:
             matrices.append(matrix)
         else:
-            files.append({"name": name, "path": quote(name), "image": image_type(name) is not None})
+            files.append({"name": name, "path": quote(name, errors="replace"), "image": image_type(name) is not None})
     return {"files": files, "matrices": matrices[-3:]}
 
 

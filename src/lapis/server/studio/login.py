@@ -20,7 +20,10 @@ if (key) {
   });
 }
 """
-_STYLE = "body{font:16px/1.5 system-ui,sans-serif;margin:15vh auto;max-width:34em;padding:0 1em;color:#1c2733}code{background:#eef1f5;padding:.1em .3em}"
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;margin:15vh auto;max-width:34em;padding:0 1em;color:#1c2733}"
+    "code{background:#eef1f5;padding:.1em .3em}"
+)
 
 LOGIN_PAGE = f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Lapis</title><style>{_STYLE}</style></head>

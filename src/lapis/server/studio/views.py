@@ -91,12 +91,11 @@ def curve(system: System, workspace_id: str, run_id: str, name: str) -> dict[str
         return _list_curve(system, workspace_id, run_id, name)
     points = system.shelf.metrics.curve(workspace_id, run_id, name, _MOST_CURVE_POINTS)
     if points and all(step is not None for _, step, _ in points):
-        ordered = sorted((float(step or 0), number) for _, step, number in points)
-        return _curve("step", ordered)
-    if len(points) < _MOST_CURVE_POINTS:
+        return _curve("step", [(float(step or 0), number) for _, step, number in points])
+    if found["count"] <= _MOST_CURVE_POINTS:
         return _curve("number", [(float(i), number) for i, (_, _, number) in enumerate(points, start=1)])
     begun = points[0][0]
-    return _curve("seconds", sorted((at - begun, number) for at, _, number in points))
+    return _curve("seconds", [(at - begun, number) for at, _, number in points])
 
 
 def _list_curve(system: System, workspace_id: str, run_id: str, name: str) -> dict[str, Any]:
@@ -109,7 +108,8 @@ def _list_curve(system: System, workspace_id: str, run_id: str, name: str) -> di
 
 
 def _curve(x_is: str, points: list[tuple[float, float]]) -> dict[str, Any]:
-    return {"x_is": x_is, "x": [x for x, _ in points], "y": [y for _, y in points]}
+    ordered = sorted(points, key=lambda point: point[0])
+    return {"x_is": x_is, "x": [x for x, _ in ordered], "y": [y for _, y in ordered]}
 
 
 def _has_curve(metric: dict[str, Any]) -> bool:

@@ -1,0 +1,62 @@
+"""What `lapis` says about itself, and how it says that a command cannot be understood."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from tests.cli.conftest import Lapis
+
+from lapis.version import VERSION
+
+COMMANDS = ["init", "serve", "status", "stop", "open", "run", "experiment", "workspace"]
+RUN_COMMANDS = ["submit", "list", "show", "logs", "metrics", "files", "download", "cancel", "delete", "archive"]
+
+
+def test_the_version_is_told(lapis: Lapis) -> None:
+    said = lapis("--version")
+    assert (said.status, said.out) == (0, f"lapis {VERSION}\n")
+
+
+@pytest.mark.parametrize(("group", "commands"), [([], COMMANDS), (["run"], RUN_COMMANDS)])
+def test_a_group_without_a_command_tells_what_it_holds(lapis: Lapis, group: list[str], commands: list[str]) -> None:
+    alone, asked = lapis(*group), lapis(*group, "--help")
+    assert alone == asked and alone.status == 0
+    listed = [line.split()[0] for line in alone.out.partition("Commands:\n")[2].splitlines() if line[2:3] != " "]
+    assert listed == commands
+
+
+@pytest.mark.parametrize("command", [*COMMANDS[:5], *(f"run {name}" for name in RUN_COMMANDS), "workspace list"])
+def test_every_command_explains_itself_and_offers_json(lapis: Lapis, command: str) -> None:
+    said = lapis(*command.split(), "--help")
+    assert said.status == 0
+    assert f"Usage: lapis {command}" in said.out and "--json" in said.out
+
+
+def test_help_is_quick_as_it_loads_nothing_heavy() -> None:
+    program = (
+        "import sys; from lapis.cli.__main__ import main; main(['run', '--help']);"
+        "heavy = {'rich', 'http', 'pydantic', 'fastapi', 'sqlalchemy'};"
+        "print([name for name in sys.modules if name.split('.')[0] in heavy or name.startswith('lapis.sdk')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("arguments", [["fly"], ["run", "fly"], ["run", "list", "--fly"], ["run", "show"]])
+def test_what_cannot_be_understood_is_one_line_and_status_2(lapis: Lapis, arguments: list[str]) -> None:
+    said = lapis(*arguments)
+    assert (said.status, said.out) == (2, "")
+    assert said.err.startswith("Error: ") and said.err.count("\n") == 1
+    assert (
+        f"See `{' '.join(['lapis', *arguments[:-1]] if arguments[-1] != 'show' else ['lapis', *arguments])} --help`"
+        in said.err
+    )
+
+
+def test_with_json_a_usage_error_is_a_document_too(lapis: Lapis) -> None:
+    said = lapis("run", "list", "--json", "--fly")
+    assert said.status == 2
+    assert said.json["error"]["code"] == "Usage" and "--fly" in said.json["error"]["message"]
+    assert said.err.count("\n") == 1
