@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 from measure import adopt_orphans
@@ -12,6 +13,7 @@ from measure import adopt_orphans
 from lapis.domain import settings as settings_module
 from lapis.sdk import local
 from lapis.sdk.experiment import Experiment
+from lapis.sdk.process import started
 from lapis.sdk.workspace import Workspace
 
 for _name in [name for name in os.environ if name.startswith(("LAPIS_", "AZUREML_"))]:
@@ -46,9 +48,15 @@ class Home:
         local.ensure_server(self.settings)
 
     def stop(self) -> None:
+        """Ask the server to leave, and wait until its process is gone: what comes next has the machine to itself."""
         about = local.running(self.settings)
-        if about is not None:
-            local.stop(self.settings, about)
+        if about is None:
+            return
+        local.stop(self.settings, about)
+        deadline = time.monotonic() + 15.0
+        while started(int(about["pid"])) is not None:
+            assert time.monotonic() < deadline, f"The server of {self._root} does not leave."
+            time.sleep(0.01)
 
     def experiment(self, name: str = "bench") -> Experiment:
         return Experiment(Workspace.create("bench", show_output=False, exist_ok=True), name)

@@ -19,22 +19,24 @@ from lapis.sdk.submission import send_snapshot
 
 FILES = 2000
 SIZE = 10_000
-ROUNDS = 3
+ROUNDS = 5
+SYSTEMS = ("Lapis", "bare: cp -r", "git add")
 
 
 def measure(options: Options) -> list[Figure]:
-    first: dict[str, list[Clock]] = {}
-    again: dict[str, list[Clock]] = {}
+    first: dict[str, list[Clock]] = {name: [] for name in SYSTEMS}
+    again: dict[str, list[Clock]] = {name: [] for name in SYSTEMS}
     for number in range(ROUNDS):
         with Home() as home:  # a fresh server, which has none of the files
             source = _make_folder(home.work / "source", seed=number)
             systems = _systems(home, source)
             time.sleep(2.5)  # a file as young as this is hashed again to be sure; a user's are older
-            for name, take in systems.items():
-                first.setdefault(name, []).append(_timed(take))
+            turns = list(systems.items())[:: 1 if number % 2 == 0 else -1]  # who comes first changes with the round
+            for name, take in turns:
+                first[name].append(_timed(take))
             _change(source)
-            for name, take in systems.items():
-                again.setdefault(name, []).append(_timed(take))
+            for name, take in turns:
+                again[name].append(_timed(take))
             if options.peers and number == 0:
                 found = peers.ask(options.peers, "log_artifacts", source)
     whole = f"snapshot of {FILES:,} files, {FILES * SIZE // 10**6} MB"
@@ -64,6 +66,7 @@ def _readings(clocks: dict[str, list[Clock]]) -> list[Reading]:
     return [
         Reading(name, [c.wall for c in each], [c.cpu for c in each], bare=name.startswith("bare"))
         for name, each in clocks.items()
+        if each
     ]
 
 

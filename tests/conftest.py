@@ -30,7 +30,7 @@ class Home:
 
     @property
     def settings(self) -> settings_module.Settings:
-        return settings_module.load({**os.environ, "LAPIS_HOME": str(self.path)})
+        return settings_module.load({"LAPIS_HOME": str(self.path)})
 
     @property
     def server_pid(self) -> int | None:

@@ -169,6 +169,7 @@ class TrainingException(AzureMLException):
 class WorkspaceException(AzureMLException):
     code = "Workspace"
     status = 404
+    found_multiple: bool
 
     def __init__(self, exception_message: Any = "", found_multiple: bool = False, **kwargs: Any) -> None:
         super().__init__(exception_message, **kwargs)
@@ -187,6 +188,7 @@ class ProjectSystemException(AzureMLException):
 class WebserviceException(AzureMLException):
     code = "Webservice"
     status = 400
+    status_code: int | None
 
     def __init__(
         self, exception_message: Any = "", status_code: int | None = None, logger: Any = None, **kwargs: Any
@@ -226,6 +228,7 @@ class DiscoveryUrlNotFoundException(AzureMLException):
 class ParallelRunException(AzureMLException):
     code = "ParallelRun"
     status = 400
+    delay_seconds: Any
 
     def __init__(
         self, exception_message: Any = "", code: Any = None, delay_seconds: Any = None, **kwargs: Any
@@ -252,11 +255,13 @@ class ServiceException(Exception):
 
     code = "Service"
     status = 500
+    status_code: int | None
+    details: Any
 
     def __init__(self, error_response_exception: Any = "", **kwargs: Any) -> None:
         super().__init__(str(error_response_exception))
-        self.status_code: int | None = kwargs.pop("status_code", None)
-        self.details: Any = kwargs.pop("details", None)
+        self.status_code = kwargs.pop("status_code", None)
+        self.details = kwargs.pop("details", None)
         self._inner = error_response_exception if isinstance(error_response_exception, BaseException) else None
 
     @property

@@ -42,7 +42,8 @@ class Agent:
         self.shipper = Shipper(Client(endpoint, timeout=30.0), self.job["workspace"]["id"], self.run_id, self.resumed)
         self.shipper.follow_journal("journal", os.path.join(folder, "journal.jsonl"))
         self.shipper.follow_log("user_logs/std_log.txt", self.log)
-        self.outputs = Outputs(self.shipper, self.code, folder)
+        watch, collect = self.job.get("watch", ["logs"]), bool(self.job.get("collect_outputs", True))
+        self.outputs = Outputs(self.shipper, self.code, folder, watch, collect)
         self.cancel = False
         self.steps: list[dict[str, Any]] = []
         self.quiet_until = 0.0
@@ -65,8 +66,7 @@ class Agent:
     def _prepare_and_launch(self) -> Verdict | None:
         """Start the script; a verdict if that could not be done."""
         try:
-            if not self.resumed:
-                self.step("Running", "The agent has begun: laying out the code")
+            self.step("Running", "The agent has begun: laying out the code")
             prepare.lay_out_code(self.job, self.code, self.shipper.client)
             argv, environment = prepare.command(self.job, self.code, self.folder)
             if self.cancel:

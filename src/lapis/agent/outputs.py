@@ -1,4 +1,4 @@
-"""What the script leaves in `outputs` and `logs`, and files it spooled for us: brought in as they grow and at the end."""
+"""What the script leaves in `outputs` and `logs`, and files it spooled for us: brought in as they grow."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ _SMALL_TOTAL = 4 << 20
 class Outputs:
     """`logs/` is streamed as it grows. `outputs/` is sent when a file has settled, and all of it at the end."""
 
-    def __init__(self, shipper: Shipper, code: str, folder: str) -> None:
+    def __init__(self, shipper: Shipper, code: str, folder: str, watch: list[str], collect: bool = True) -> None:
         self._shipper = shipper
+        self._watch = watch  # folders that are streamed
+        self._collect = ["outputs"] if collect else []
         self._code = code
         self._spool = os.path.join(folder, "files")
         self._sent: dict[str, tuple[int, int]] = {}  # name -> size and time of what the server has
@@ -33,8 +35,7 @@ class Outputs:
         if now < self._next_look:
             return
         self._next_look = now + LOOK_EVERY
-        for name, path in _files(self._code, "logs"):
-            self._shipper.follow_log(name, path)
+        self._follow_logs()
         if self._sending is not None and self._sending.is_alive():
             return
         settled = [(name, path) for name, path in self._unsent() if _age(path) > SETTLED_AFTER]
@@ -46,8 +47,7 @@ class Outputs:
         """Everything not sent yet: large files go now, small ones are returned for the last report."""
         if self._sending is not None:
             self._sending.join()
-        for name, path in _files(self._code, "logs"):
-            self._shipper.follow_log(name, path)
+        self._follow_logs()
         small: dict[str, bytes] = {}
         notices = self._refused + self._shipper.send_spool(self._spool)
         for name, path in self._unsent():
@@ -61,8 +61,13 @@ class Outputs:
                 notices.append(f"{name} could not be stored: {error}")
         return small, notices
 
+    def _follow_logs(self) -> None:
+        for folder in self._watch:
+            for name, path in _files(self._code, folder):
+                self._shipper.follow_log(name, path)
+
     def _unsent(self) -> list[tuple[str, str]]:
-        found = _files(self._code, "outputs")
+        found = [file for folder in self._collect for file in _files(self._code, folder)]
         return [(name, path) for name, path in found if self._sent.get(name) != _stamp(path)]
 
     def _send_all(self, items: list[tuple[str, str]]) -> None:

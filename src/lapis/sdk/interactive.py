@@ -121,9 +121,9 @@ class InteractiveRun(Run):
 
     def _at_exit(self) -> None:
         """The interpreter ends: so does the run, as the program did."""
-        error = getattr(sys, "last_value", None) or _uncaught
-        if error is not None:
-            self.fail(f"{type(error).__name__}: {error}", error_code=type(error).__name__)
+        if _uncaught is not None:
+            kind = type(_uncaught).__name__
+            self.fail(f"{kind}: {_uncaught}", error_code=kind)
         else:
             self.complete()
 
@@ -134,7 +134,8 @@ _hooked = sys.excepthook
 
 def _remember(kind: Any, value: Any, trace: Any) -> None:
     global _uncaught
-    _uncaught = value
+    if not hasattr(sys, "ps1"):  # at a prompt an exception ends nothing
+        _uncaught = value
     _hooked(kind, value, trace)
 
 

@@ -52,10 +52,15 @@ class _OfflineRun:
         print(f"Attempted to upload file {name}:\n{path_or_stream}")
 
     def upload_files(
-        self, names: Any = (), paths: Any = (), return_artifacts: bool = False, timeout_seconds: Any = None,
-        datastore_name: Any = None, name: Any = None,
-    ) -> None:  # fmt: skip
-        for each, path in zip(name or names, paths):
+        self,
+        name: Any = None,
+        paths: Any = None,
+        return_artifacts: bool = False,
+        timeout_seconds: Any = None,
+        datastore_name: Any = None,
+        names: Any = None,  # what Run.upload_files calls `name` here
+    ) -> None:
+        for each, path in zip(name or names or (), paths or ()):
             print(f"Attempted to upload file {each}:\n{path}")
 
     def upload_folder(self, name: str, path: Any, datastore_name: Any = None) -> None:

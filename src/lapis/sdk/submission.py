@@ -203,11 +203,17 @@ def _checked_job(run_config: RunConfiguration, folder: str) -> tuple[dict[str, A
         raise UserErrorException("There is nothing to run: give ScriptRunConfig a script or a command.")
     if int(run_config.node_count or 1) > 1 or (run_config.communicator or "None") not in ("None", "none"):
         raise NotThereYet(
-            f"Distributed training (communicator '{run_config.communicator}' on {run_config.node_count} nodes) is not there yet in this release of Lapis."
+            f"Distributed training (communicator '{run_config.communicator}' on {run_config.node_count} nodes) is not "
+            "there yet in this release of Lapis."
         )
     if run_config.data_references or run_config.data or run_config.output_data:
         raise NotThereYet("Data sets and data references in a run are not there yet in this release of Lapis.")
     environment = run_config.environment
+    if not hasattr(environment, "python"):
+        raise NotThereYet(
+            f"Environment '{environment.name}' is named by reference, and registered environments are not there yet in "
+            "this release of Lapis."
+        )
     python, notices = _interpreter(run_config)
     return {
         "script": script,
@@ -221,6 +227,8 @@ def _checked_job(run_config: RunConfiguration, folder: str) -> tuple[dict[str, A
         "framework": run_config.framework,
         "communicator": run_config.communicator,
         "node_count": run_config.node_count or 1,
+        "watch": [_watched(folder) for folder in run_config.history.directories_to_watch or []],
+        "collect_outputs": bool(run_config.history.output_collection),
         "notices": notices,
     }, notices
 
@@ -237,6 +245,13 @@ def _checked_script(script: str, folder: str) -> str:
             f"There is no script {script!r} in {folder}. Python files there: {', '.join(near[:10]) or 'none'}."
         )
     return check_path(os.path.relpath(path, folder).replace(os.sep, "/"))
+
+
+def _watched(folder: Any) -> str:
+    """A folder below the working folder whose files are streamed while they grow."""
+    if not isinstance(folder, str):
+        raise UserErrorException(f"history.directories_to_watch holds names of folders, not {folder!r}.")
+    return check_path(folder[2:] if folder.startswith("./") else folder)
 
 
 def _argument(where: str, value: Any) -> str:
@@ -270,7 +285,8 @@ def _interpreter(run_config: RunConfiguration) -> tuple[str, list[str]]:
         return sys.executable, []
     if settings_module.load().environments == "host":
         return sys.executable, [
-            f"LAPIS_ENVIRONMENTS=host: environment '{environment.name}' is not built; the script runs in {sys.executable}."
+            f"LAPIS_ENVIRONMENTS=host: environment '{environment.name}' is not built; the script runs in "
+            f"{sys.executable}."
         ]
     raise NotThereYet(
         f"Building environments is not there yet in this release of Lapis, and environment '{environment.name}' asks "
@@ -294,7 +310,17 @@ def _asked_for(environment: Any) -> list[str]:
 def _definition(run_config: RunConfiguration, target: str) -> dict[str, Any]:
     from lapis.sdk.runconfig import to_run_definition
 
-    return dict(to_run_definition(run_config), target=target)
+    return dict(_without_secrets(to_run_definition(run_config)), target=target)
+
+
+_SECRETS = {"password", "sasToken", "accountKey", "authToken", "githubToken"}
+
+
+def _without_secrets(value: Any) -> Any:
+    """What a run shows of itself never holds a credential."""
+    if isinstance(value, dict):
+        return {k: "********" if k in _SECRETS and v else _without_secrets(v) for k, v in value.items()}
+    return [_without_secrets(item) for item in value] if isinstance(value, list) else value
 
 
 def _git_facts(folder: str) -> dict[str, str]:

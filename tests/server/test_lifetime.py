@@ -1,0 +1,233 @@
+"""The local server comes by itself, leaves when idle, is replaced by a newer one, and says clearly what it lacks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lapis.errors import ServiceException, Unavailable, UserErrorException
+from lapis.sdk import local
+from lapis.sdk.experiment import Experiment
+from lapis.sdk.process import started
+from lapis.sdk.run import Run
+from lapis.sdk.script_run_config import ScriptRunConfig
+from lapis.sdk.workspace import Workspace
+from tests.conftest import Home
+
+
+def test_a_server_without_work_leaves_and_the_next_call_brings_it_back(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAPIS_IDLE_SECONDS", "0.5")
+    workspace = Workspace.from_config()
+    first = home.server_pid
+    until(lambda: home.server_pid is None)
+    assert not (home.path / "server.json").exists()
+    assert workspace.get_details()["name"] == "default"
+    assert home.server_pid not in (None, first)
+
+
+def test_a_server_with_a_run_does_not_leave(
+    home: Home, monkeypatch: pytest.MonkeyPatch, script: Callable[..., str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LAPIS_IDLE_SECONDS", "0.5")
+    gate = tmp_path / "gate"
+    code = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)"
+    run = Experiment(Workspace.from_config(), "e").submit(ScriptRunConfig(script(code), "train.py"))
+    until(lambda: run.get_status() == "Running")
+    pid = home.server_pid
+    time.sleep(1.5)  # three times as long as an idle server would stay
+    assert home.server_pid == pid
+    gate.touch()
+    assert run.wait_for_completion()["status"] == "Completed"
+
+
+def test_a_newer_release_replaces_the_server_without_hurting_a_live_run(
+    home: Home, script: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = tmp_path / "gate"
+    code = (
+        "import os, time\nfrom azureml.core import Run\nrun = Run.get_context()\nrun.log('before', 1)\n"
+        f"while not os.path.exists({str(gate)!r}): time.sleep(0.01)\nrun.log('after', 2)\nrun.tag('seen', 'both')\n"
+    )
+    run = Experiment(Workspace.from_config(), "e").submit(ScriptRunConfig(script(code), "train.py"))
+    until(lambda: run.get_status() == "Running")
+    old = home.server_pid
+    monkeypatch.setattr(local, "VERSION", "99.0.0")  # we are the newer release
+    again = Run.get(Workspace.from_config(), run.id)
+    assert home.server_pid not in (None, old)
+    gate.touch()
+    assert again.wait_for_completion()["status"] == "Completed"
+    assert again.get_metrics() == {"before": 1, "after": 2}
+    assert again.tags == {"seen": "both"}
+
+
+def test_an_older_release_uses_the_newer_server_as_it_is(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    Workspace.from_config()
+    pid = home.server_pid
+    monkeypatch.setattr(local, "VERSION", "0.0.1")
+    Workspace.from_config()
+    assert home.server_pid == pid
+
+
+def test_a_server_that_was_stopped_leaves_its_runs_alone(
+    home: Home, script: Callable[..., str], tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    code = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)\nprint('to the end')"
+    run = Experiment(Workspace.from_config(), "e").submit(ScriptRunConfig(script(code), "train.py"))
+    until(lambda: run.get_status() == "Running")
+    about = local.running(home.settings)
+    assert about is not None and local.stop(home.settings, about)
+    assert home.server_pid is None
+    gate.touch()
+    assert run.wait_for_completion()["status"] == "Completed"
+    assert "to the end" in run.get_logs()["user_logs/std_log.txt"]
+
+
+def test_only_one_server_serves_a_home(home: Home) -> None:
+    home.start()
+    second = subprocess.run([sys.executable, "-m", "lapis.server"], capture_output=True, timeout=30)
+    assert second.returncode == 3
+
+
+def test_a_port_that_is_taken_is_named(home: Home) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        refused = subprocess.run(
+            [sys.executable, "-m", "lapis.server", "--port", port], capture_output=True, text=True, timeout=30
+        )
+    assert refused.returncode == 1
+    assert f"Port {port} of 127.0.0.1 cannot be used" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "example.org"])
+def test_the_server_listens_on_loopback_only(home: Home, host: str) -> None:
+    refused = subprocess.run(
+        [sys.executable, "-m", "lapis.server", "--host", host], capture_output=True, text=True, timeout=30
+    )
+    assert refused.returncode == 1
+    assert "loopback only" in refused.stderr
+
+
+def test_a_setting_that_makes_no_sense_is_named(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAPIS_MAX_RUNS", "many")
+    with pytest.raises(UserErrorException, match="LAPIS_MAX_RUNS='many' cannot be used"):
+        Workspace.from_config()
+
+
+def test_a_configured_server_that_does_not_answer_is_named(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAPIS_SERVER", "http://127.0.0.1:9")
+    monkeypatch.setenv("LAPIS_TOKEN", "x" * 40)
+    monkeypatch.setattr("lapis.sdk.client.Endpoint.patience", 0.2)
+    with pytest.raises(Unavailable, match="http://127.0.0.1:9 does not answer"):
+        Workspace.from_config()
+    assert home.server_pid is None, "no other server is started in its place"
+
+
+def test_an_interpreter_that_cannot_start_a_server_says_what_to_do(home: Home) -> None:
+    old = next(iter(sorted(Path.home().glob(".pyenv/versions/3.[789].*/bin/python"))), None)
+    if old is None:
+        pytest.skip("no Python older than 3.10 on this machine")
+    source = str(Path(local.__file__).parents[2])
+    said = subprocess.run(
+        [str(old), "-c", "from azureml.core import Workspace; Workspace.from_config()"],
+        capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": source},
+    )  # fmt: skip
+    assert said.returncode == 1
+    assert "cannot start one" in said.stderr and "lapis serve" in said.stderr
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Path]:
+    """A file system of 24 MB of its own. Needs root, as CI has."""
+    folder = Path(tempfile.mkdtemp(prefix="lapis-disk-"))
+    if os.geteuid() != 0:
+        assert not os.environ.get("CI"), "CI runs as root"
+        pytest.skip("only root can mount a small disk")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(folder)], check=True)
+    yield folder
+    Home(folder).end()
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+    folder.rmdir()
+
+
+def test_a_full_disk_is_named_and_nothing_is_lost_once_there_is_room(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch, script: Callable[..., str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LAPIS_HOME", str(small_disk))
+    monkeypatch.chdir(tmp_path)
+    gate = tmp_path / "gate"
+    code = (
+        "import os, time\nfrom azureml.core import Run\nrun = Run.get_context()\n"
+        f"run.log('m', 1)\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)\nrun.log('m', 2)\nprint('done')\n"
+    )
+    experiment = Experiment(Workspace.from_config(), "e")
+    run = experiment.submit(ScriptRunConfig(script(code), "train.py"))
+    until(lambda: run.get_status() == "Running" and run.get_metrics() == {"m": 1})
+    filler = small_disk / "filler"
+    with open(filler, "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"\0" * 65536)
+        except OSError:
+            pass
+        try:
+            while True:
+                file.write(b"\0" * 512)
+        except OSError:
+            pass
+    big = tmp_path / "big.bin"
+    big.write_bytes(os.urandom(1 << 20))
+    with pytest.raises(Exception, match="(?i)disk.* full"):
+        run.upload_file("outputs/big.bin", str(big))
+    filler.unlink()
+    gate.touch()
+    assert run.wait_for_completion()["status"] == "Completed"
+    assert run.get_metrics() == {"m": [1, 2]}
+    assert "done" in run.get_logs()["user_logs/std_log.txt"]
+    assert "outputs/big.bin" not in run.get_file_names()
+
+
+def test_a_home_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch, small_disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    try:
+        monkeypatch.setenv("LAPIS_HOME", str(small_disk / "home"))
+        with pytest.raises(UserErrorException, match="cannot be written") as refused:
+            Workspace.from_config()
+        assert "LAPIS_HOME" in str(refused.value)
+    finally:
+        subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+
+
+def test_a_database_that_cannot_be_read_is_named_and_left_alone(home: Home) -> None:
+    (home.path / "lapis.db").write_bytes(b"this is no database" * 100)
+    with pytest.raises(ServiceException, match="could not start"):
+        Workspace.from_config()
+    assert (home.path / "lapis.db").read_bytes().startswith(b"this is no database")
+
+
+def test_what_the_server_says_of_itself_is_gone_when_it_is(home: Home) -> None:
+    home.start()
+    about = json.loads((home.path / "server.json").read_text())
+    assert started(about["pid"]) is not None
+    home.kill_server()
+    assert local.running(home.settings) is None
+
+
+def until(true: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not come to pass in time"
+        time.sleep(0.02)
