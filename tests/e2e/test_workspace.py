@@ -103,7 +103,7 @@ def test_what_is_in_one_workspace_is_not_in_another(workspace: Workspace, name: 
 def test_a_deleted_workspace_is_gone_unless_something_lives_in_it(name: str, tmp_path: Path) -> None:
     made = Workspace.create(name, show_output=False)
     run = Experiment(made, "trial").start_logging()
-    with pytest.raises(UserErrorException, match=f"has runs that have not ended: {run.id}"):
+    with pytest.raises(UserErrorException, match=f"'{name}' has 1 runs that have not ended"):
         made.delete()
     run.complete()
     made.delete()

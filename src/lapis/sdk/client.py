@@ -90,9 +90,14 @@ class Client:
         if response.status >= 400:
             content = response.read()
             raise from_wire(_parsed(content), response.status)
+        from http.client import IncompleteRead
+
         try:
             for chunk in iter(lambda: response.read(1 << 20), b""):
                 write(chunk)
+        except IncompleteRead as cut:
+            self.close()
+            raise Unavailable("The connection to the server was lost in the middle of a download. Try again.") from cut
         except BaseException:
             self.close()  # what is left of the answer must not be read as the next one
             raise

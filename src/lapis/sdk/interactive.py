@@ -42,7 +42,7 @@ def start_logging(
     if snapshot_directory is not None:
         from lapis.sdk.submission import send_snapshot
 
-        snapshot_id = send_snapshot(workspace, os.fspath(snapshot_directory))
+        snapshot_id = send_snapshot(workspace, os.fspath(snapshot_directory)).id
     body = {
         "experiment": experiment.name,
         "run_id": chosen,

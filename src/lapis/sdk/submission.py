@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Iterator
+from typing import Any, Callable, Iterator, NamedTuple, TYPE_CHECKING
 from uuid import uuid4
 
 from lapis.domain import frames
@@ -49,7 +49,7 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
     job, warnings = _checked_job(run_config, folder)
     target = _checked_target(run_config.target)
     run_id = check_run_id(more.get("run_id") or _new_id(experiment.name))
-    snapshot_id = send_snapshot(experiment.workspace, folder)
+    snapshot_id, said = send_snapshot(experiment.workspace, folder)
     body = {
         "experiment": experiment.name,
         "run_id": run_id,
@@ -70,6 +70,7 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
         "target": target,
         "job": job,
         "warnings": warnings,
+        "accepted": f"Accepted with a snapshot of {said}",
         "created_by": _user_name(),
     }
     workspace = experiment.workspace
@@ -77,8 +78,13 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
     return rehydrate(experiment, view)
 
 
-def send_snapshot(workspace: Workspace, path: str) -> str:
-    """Store a folder's content; only what the server lacks is sent. The snapshot's id."""
+class Sent(NamedTuple):
+    id: str
+    said: str  # what went, and what was left out without being asked to
+
+
+def send_snapshot(workspace: Workspace, path: str) -> Sent:
+    """Store a folder's content; only what the server lacks is sent."""
     folder = os.path.abspath(path)
     if os.path.isfile(folder):
         plan = snapshot.scan(os.path.dirname(folder))
@@ -93,10 +99,20 @@ def send_snapshot(workspace: Workspace, path: str) -> str:
         print(f"Lapis: {said}", file=sys.stderr)
     cache = os.path.join(settings_module.load().home, "cache", "hashes")
     tree = snapshot.hash_plan(plan, _cache_file(folder, cache))
-    return send_tree(workspace, tree, {entry.hash: file.source for entry, file in zip(tree, plan.files)})
+    sources = {entry.hash: file.source for entry, file in zip(tree, plan.files)}
+    return Sent(_send_tree(workspace, tree, sources), _summary(plan))
 
 
-def send_tree(workspace: Workspace, tree: Tree, sources: dict[str, str]) -> str:
+def _summary(plan: snapshot.Plan) -> str:
+    what = f"{len(plan.files)} file{'' if len(plan.files) == 1 else 's'}, {plan.total_size / 1e6:.1f} MB"
+    unasked = [path for path, reason in plan.skipped if "by default" in reason or reason.startswith("link")]
+    if not unasked:
+        return what
+    more = f" and {len(unasked) - 8} more" if len(unasked) > 8 else ""
+    return f"{what}; left out by default: {', '.join(unasked[:8])}{more}"
+
+
+def _send_tree(workspace: Workspace, tree: Tree, sources: dict[str, str]) -> str:
     path, body = workspace._base + "/snapshots", {"files": tree.to_json()}
     reply = workspace._client.call("POST", path, body)
     if reply["missing"]:

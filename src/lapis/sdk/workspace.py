@@ -417,7 +417,7 @@ def _client(server: str | None = None, because: str | None = None) -> Client:
     settings = settings_module.load()
     if not str(server).startswith(("http://", "https://")):
         raise UserErrorException(f"lapis_server in {because} must be an address such as http://host:port, not {server!r}.")
-    return Client(Endpoint(str(server), settings.token or local.configured_token(settings)))
+    return Client(Endpoint(str(server), local.configured_token(settings, str(server))))
 
 
 def _is_own_local(client: Client) -> bool:

@@ -42,6 +42,7 @@ class NewRun:
     owner: dict[str, Any] | None = None
     started: bool = False
     warnings: list[str] = field(default_factory=list)
+    accepted: str = "Accepted"  # what the first event of its history says
     created_by: str | None = None
 
 
@@ -90,7 +91,7 @@ class Runs:
             display_name=new.display_name,
             description=new.description,
             target=new.target,
-            history=(rules.Step(now, RunState.NOT_STARTED.value, "Accepted"),),
+            history=(rules.Step(now, RunState.NOT_STARTED.value, new.accepted),),
             tags=rules.check_labels("tags", new.tags),
             properties=rules.check_labels("properties", new.properties),
             definition=new.definition,
