@@ -16,10 +16,21 @@ OWN_HOME = "LAPIS_HOME" not in os.environ
 os.environ.setdefault("LAPIS_HOME", str(ROOT / ".lapis"))
 
 from azureml.core import Experiment, ScriptRunConfig, Workspace  # noqa: E402
-from azureml.exceptions import ActivityFailedException  # noqa: E402
+from azureml.exceptions import AzureMLException, ServiceException  # noqa: E402
 
 
 def main() -> int:
+    try:
+        show()
+    except KeyboardInterrupt:  # the run goes on, which was said
+        return 130
+    except (AzureMLException, ServiceException) as error:
+        print(error.message, file=sys.stderr)
+        return 1
+    return 0
+
+
+def show() -> None:
     heading("A training run, written for Azure ML, on this machine")
     began = time.perf_counter()
     ws = Workspace.from_config()
@@ -28,13 +39,7 @@ def main() -> int:
     experiment = Experiment(ws, "demo")
     config = ScriptRunConfig(ROOT / "examples" / "demo", script="train.py", arguments=["--rate", 0.05])
     run = experiment.submit(config, tags={"from": "make demo"})
-    try:
-        details = run.wait_for_completion(show_output=True)
-    except KeyboardInterrupt:
-        return 130
-    except ActivityFailedException as error:
-        print(error.message, file=sys.stderr)
-        return 1
+    details = run.wait_for_completion(show_output=True)
 
     heading("Metrics, as run.get_metrics() gives them")
     show_metrics(run.get_metrics())
@@ -48,7 +53,6 @@ def main() -> int:
     print(f"  {run.get_portal_url()}")
     heading("What to try next")
     show_next(run.id)
-    return 0
 
 
 def show_metrics(metrics: dict[str, Any]) -> None:
@@ -64,7 +68,10 @@ def show_next(run_id: str) -> None:
     for what, command in (
         ("all about the run, on one page", f"run show {run_id}"),
         ("the trained model, in a folder here", f"run download {run_id} --prefix outputs/"),
-        ("another run, with a higher learning rate", f"run submit --follow -e demo -s {demo} train.py --rate 0.2"),
+        (
+            "another run, with a learning rate that is too high",
+            f"run submit --follow -e demo -s {demo} train.py --rate 0.2",
+        ),
         ("all runs so far", "run list"),
         ("stop the server (it also leaves by itself when idle)", "stop"),
     ):

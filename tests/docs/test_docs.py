@@ -33,9 +33,7 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(
     page: Path, on_shared_server: Home, tmp_path: Path
 ) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")  # pages are read at the top of the repository
-    done = subprocess.run(
-        [sys.executable, RUNNER, page], cwd=tmp_path, capture_output=True, text=True, timeout=180
-    )
+    done = subprocess.run([sys.executable, RUNNER, page], cwd=tmp_path, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -94,7 +92,7 @@ def test_no_page_names_a_setting_that_does_not_exist() -> None:
     code = "\n".join(source.read_text() for source in SOURCE.rglob("*.py"))
     known = set(re.findall(r"LAPIS_[A-Z_]+", code))
     for page in [*PAGES, *OTHERS]:
-        assert set(re.findall(r"LAPIS_[A-Z_]+", page.read_text())) <= known, named(page)
+        assert set(re.findall(r"\bLAPIS_[A-Z_]+", page.read_text())) <= known, named(page)
 
 
 def test_every_error_class_is_in_the_tree_of_the_errors_page() -> None:

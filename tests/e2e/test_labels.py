@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from azureml.core import Experiment, Run, Workspace
+from azureml.core import Experiment, Run, ScriptRunConfig, Workspace
 from azureml.exceptions import UserErrorException
 
 Submit = Callable[..., Any]
@@ -179,6 +179,19 @@ def test_an_id_can_be_used_again_once_its_run_is_deleted(experiment: Experiment)
     with experiment.start_logging(run_id="mine") as run:
         run.log("y", 2)
     assert run.get_metrics() == {"y": 2}
+
+
+def test_a_run_id_that_is_taken_is_refused(experiment: Experiment, script: Submit) -> None:
+    with experiment.start_logging(run_id="taken") as run:
+        run.log("x", 1)
+    for again in (
+        lambda: experiment.start_logging(run_id="taken"),
+        lambda: experiment.submit(ScriptRunConfig(script(""), script="train.py"), run_id="taken"),
+    ):
+        with pytest.raises(UserErrorException, match="'taken' exists already"):
+            again()
+    assert [each.id for each in experiment.get_runs()] == ["taken"]
+    assert run.get_metrics() == {"x": 1} and run.get_status() == "Completed"
 
 
 # -- experiments

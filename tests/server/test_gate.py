@@ -137,6 +137,11 @@ def test_a_viewers_key_reads_and_changes_nothing(scoped: Any) -> None:
     key = access.viewer_key
     assert ask(home, "GET", base, key).status == 200
     assert ask(home, "POST", base + "/cancel", key, b"{}").status == 403
+    as_json = {"Content_Type": "application/json"}
+    new = ask(home, "POST", f"/api/v1{workspace._base}/experiments", key, b'{"name": "x"}', **as_json)
+    assert new.status == 403
+    change = ask(home, "PATCH", f"/api/v1{workspace._base}/experiments/{mine.experiment.id}", key, b"{}", **as_json)
+    assert change.status == 403
     assert ask(home, "PUT", f"/api/v1/blobs/{'0' * 64}", key, b"x").status == 403
     assert ask(home, "POST", f"/api/v1{workspace._base}/snapshots", key, b'{"files": []}',
                Content_Type="application/json").status == 403  # fmt: skip

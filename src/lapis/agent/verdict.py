@@ -61,7 +61,7 @@ def cannot_start(error: BaseException) -> Verdict:
 
 
 def unknown() -> Verdict:
-    why = "Ended while both its agent and its keeper were gone, so nobody saw its exit status"
+    why = "Its keeper was killed before it ended, so nobody saw its exit status"
     return Verdict("Failed", why, {"code": "ExitStatusUnknown", "message": why + "."})
 
 

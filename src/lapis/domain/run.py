@@ -10,8 +10,8 @@ from typing import Any, Mapping
 from lapis.errors import Conflict, UserErrorException
 
 SCRIPT_RUN = "azureml.scriptrun"
-NAME_PATTERN = re.compile(r"^[a-zA-Z0-9][\w-]{0,254}$", re.ASCII)
-ID_PATTERN = re.compile(r"^[a-zA-Z0-9][\w-]{0,255}$", re.ASCII)
+NAME_PATTERN = re.compile(r"[a-zA-Z0-9][\w-]{0,254}", re.ASCII)
+ID_PATTERN = re.compile(r"[a-zA-Z0-9][\w-]{0,255}", re.ASCII)
 
 LATE_SECONDS = 30.0  # without a word from the agent for this long, a run shows as NotResponding
 
@@ -180,7 +180,7 @@ def set_properties(run: RunRecord, properties: Mapping[str, str]) -> RunRecord:
 
 
 def check_experiment_name(name: Any) -> str:
-    if not isinstance(name, str) or not NAME_PATTERN.match(name):
+    if not isinstance(name, str) or not NAME_PATTERN.fullmatch(name):
         raise UserErrorException(
             f"Experiment name {name!r} cannot be used. A name is 1 to 255 letters, digits, underscores and dashes, "
             "and begins with a letter or a digit."
@@ -189,12 +189,18 @@ def check_experiment_name(name: Any) -> str:
 
 
 def check_run_id(run_id: Any) -> str:
-    if not isinstance(run_id, str) or not ID_PATTERN.match(run_id):
+    if not isinstance(run_id, str) or not ID_PATTERN.fullmatch(run_id):
         raise UserErrorException(
             f"Run id {run_id!r} cannot be used. An id is 1 to 256 letters, digits, underscores and dashes, and "
             "begins with a letter or a digit."
         )
     return run_id
+
+
+def check_text(what: str, value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise UserErrorException(f"{what} must be text, not {type(value).__name__} ({value!r}).")
+    return value
 
 
 def check_labels(what: str, labels: Any) -> dict[str, Any]:

@@ -31,3 +31,14 @@ def when(seconds: float | None) -> str | None:
     from datetime import datetime, timezone
 
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def size(count: float) -> str:
+    """Bytes in words: 512 B, 1.4 kB, 3.0 GB."""
+    if count < 1000:
+        return f"{int(count)} B"
+    for unit in ("kB", "MB", "GB"):
+        count /= 1000
+        if count < 1000:
+            break
+    return f"{count:.1f} {unit}"

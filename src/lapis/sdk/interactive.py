@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from lapis.domain.run import check_run_id
+from lapis.domain.run import check_labels, check_run_id, check_text
 from lapis.errors import UserErrorException
 from lapis.sdk.recording import ProcessRecorder, owner_of
 from lapis.sdk.run import Run
@@ -38,6 +38,10 @@ def start_logging(
         )
     workspace = experiment.workspace
     chosen = check_run_id(run_id or str(uuid4()))
+    shown = check_text("display_name", display_name) or check_text("name", name)
+    checked_tags = check_labels("tags", tags or {})
+    if outputs is not None and not isinstance(outputs, (str, os.PathLike)):
+        raise UserErrorException(f"outputs must name a folder, not {type(outputs).__name__} ({outputs!r}).")
     snapshot_id = None
     if snapshot_directory is not None:
         from lapis.sdk.submission import send_snapshot
@@ -47,8 +51,8 @@ def start_logging(
         "experiment": experiment.name,
         "run_id": chosen,
         "nonce": uuid4().hex,
-        "display_name": display_name or name,
-        "tags": {str(k): None if v is None else str(v) for k, v in dict(tags or {}).items()},
+        "display_name": shown,
+        "tags": checked_tags,
         "properties": {"ContentSnapshotId": snapshot_id} if snapshot_id else {},
         "snapshot_id": snapshot_id,
         "target": "sdk",

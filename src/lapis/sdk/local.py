@@ -45,7 +45,7 @@ def client() -> Client:
         return Client(job)
     settings = settings_module.load()
     if settings.server:
-        return Client(Endpoint(settings.server, configured_token(settings, settings.server)))
+        return Client(Endpoint(settings.server, configured_token(settings)))
     return Client(LocalEndpoint(settings))
 
 
@@ -58,7 +58,7 @@ def job_endpoint() -> Endpoint | None:
     return JobEndpoint(url, token, os.environ.get("LAPIS_ADDRESS_FILE"))
 
 
-def configured_token(settings: Settings, server: str) -> str:
+def configured_token(settings: Settings, server: str | None = None) -> str:
     if settings.token:
         return settings.token
     try:
@@ -66,7 +66,7 @@ def configured_token(settings: Settings, server: str) -> str:
             return file.read().strip()
     except OSError:
         raise UserErrorException(
-            f"The server {server} is named, but no token: set LAPIS_TOKEN to the one of that server."
+            f"The server {server or settings.server} is named, but no token: set LAPIS_TOKEN to the one of that server."
         ) from None
 
 

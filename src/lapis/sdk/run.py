@@ -6,8 +6,14 @@ import builtins
 import os
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping
 
-from lapis.domain.run import check_labels, check_run_id
-from lapis.errors import NotThereYet, RunEnvironmentException, UserErrorException
+from lapis.domain.run import check_labels, check_run_id, check_text
+from lapis.errors import (
+    AzureMLException,
+    NotThereYet,
+    RunEnvironmentException,
+    ServiceException,
+    UserErrorException,
+)
 from lapis.sdk import display
 from lapis.sdk.client import Client
 from lapis.sdk.experiment import Experiment, label_filters
@@ -147,7 +153,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
 
     @display_name.setter
     def display_name(self, value: Any) -> None:
-        self._change(display_name=_text("display_name", value))
+        self._change(display_name=check_text("display_name", value))
 
     @property
     def description(self) -> str | None:
@@ -155,7 +161,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
 
     @description.setter
     def description(self, value: Any) -> None:
-        self._change(description=_text("description", value))
+        self._change(description=check_text("description", value))
 
     @property
     def number(self) -> int:
@@ -400,7 +406,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
         return "https://github.com/lapis-ml/lapis/tree/main/docs/runs.md"
 
     def __repr__(self) -> str:
-        view = self._refresh()
+        view = self._last_seen()
         return display.as_line(
             "Run",
             {
@@ -412,7 +418,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
         )
 
     def _repr_html_(self) -> str:
-        view = self._refresh()
+        view = self._last_seen()
         facts = {
             "Experiment": self._experiment.name,
             "Id": self._run_id,
@@ -449,6 +455,13 @@ class Run(RunFiles, RunMetrics, RunFamily):
         view: dict[str, Any] = self._call("GET")
         self._view = view
         return view
+
+    def _last_seen(self) -> Mapping[str, Any]:
+        """For showing: as it is now or, where that cannot be told any more, as it was."""
+        try:
+            return self._refresh()
+        except (AzureMLException, ServiceException):
+            return self._view or {"type": None, "status": "Unknown"}
 
     def _facts(self) -> Mapping[str, Any]:
         """What never changes, or was seen last."""
@@ -514,9 +527,3 @@ def _pages(workspace: Workspace, query: Mapping[str, Any], experiment: Experimen
         cursor = page["cursor"]
         if cursor is None:
             return
-
-
-def _text(what: str, value: Any) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise UserErrorException(f"{what} must be text, not {type(value).__name__}.")
-    return value

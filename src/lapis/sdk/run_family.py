@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Iterator
 
-from lapis.domain.run import check_labels, check_run_id, parse_label
+from lapis.domain.run import check_labels, check_run_id, check_text, parse_label
 from lapis.errors import UserErrorException
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class RunFamily:
 
     def child_run(self, name: str | None = None, run_id: str | None = None, outputs: Any = None) -> Any:
         """Begin a child run that is logged from this process."""
-        return self._make_children([{"display_name": name, "run_id": run_id, "started": True}])[0]
+        return self._make_children([{"display_name": check_text("name", name), "run_id": run_id, "started": True}])[0]
 
     def create_children(
         self, count: int | None = None, tag_key: str | None = None, tag_values: Any = None

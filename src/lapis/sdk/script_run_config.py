@@ -39,8 +39,8 @@ class ScriptRunConfig:
             raise UserErrorException(
                 "ScriptRunConfig takes arguments with a script only; with command they are part of the command."
             )
-        self.source_directory = os.fspath(source_directory) if source_directory is not None else "."
-        self.script = None if script is None else os.fspath(script)
+        self.source_directory = _checked_path("source_directory", source_directory) or "."
+        self.script = _checked_path("script", script)
         self.arguments = _checked_arguments(arguments)
         self.command = _checked_command(command)
         if run_config is not None and not isinstance(run_config, RunConfiguration):
@@ -87,6 +87,12 @@ def submit(
     return Experiment(workspace, experiment_name).submit(script_run_config, run_id=run_id)
 
 
+def _checked_path(what: str, path: Any) -> str | None:
+    if path is not None and not isinstance(path, (str, os.PathLike)):
+        raise UserErrorException(f"{what} must be a path, not {type(path).__name__} ({path!r}).")
+    return None if path is None else str(os.fspath(path))
+
+
 def _checked_arguments(arguments: Any) -> Any:
     if arguments is None:
         return []
@@ -98,7 +104,7 @@ def _checked_arguments(arguments: Any) -> Any:
 
 
 def _checked_command(command: Any) -> Any:
-    if command is None or isinstance(command, str):
+    if command is None or (isinstance(command, str) and command.strip()):
         return command
     if isinstance(command, (list, tuple)) and command:
         return list(command)
@@ -114,6 +120,6 @@ def _checked_environment(environment: Any) -> Any:
 
 
 def _checked_seconds(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e12:
         raise UserErrorException(f"max_run_duration_seconds must be a number above 0, not {value!r}.")
     return int(value) if value >= 1 else 1

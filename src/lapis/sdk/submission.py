@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from lapis.domain import frames
 from lapis.domain import settings as settings_module
-from lapis.domain.run import SCRIPT_RUN, check_labels, check_run_id
+from lapis.domain.run import SCRIPT_RUN, check_labels, check_run_id, check_text
 from lapis.domain.tree import Tree, check_path
 from lapis.errors import (
     ComputeTargetException,
@@ -18,7 +18,7 @@ from lapis.errors import (
     SnapshotException,
     UserErrorException,
 )
-from lapis.sdk import snapshot
+from lapis.sdk import display, snapshot
 from lapis.sdk.script_run_config import ScriptRunConfig, get_run_config_from_script_run
 from lapis.sdk.shipping import read_chunks
 
@@ -44,6 +44,9 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
             f"submit() of a script does not know {', '.join(unknown)}. Known: tags, {', '.join(sorted(_KNOWN))}."
         )
     checked_tags = check_labels("tags", tags or {})
+    properties = check_labels("properties", more.get("properties") or {})
+    display_name = check_text("display_name", more.get("display_name"))
+    description = check_text("description", more.get("description"))
     run_config = get_run_config_from_script_run(config)
     folder = _checked_folder(config.source_directory)
     job, warnings = _checked_job(run_config, folder)
@@ -56,14 +59,14 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
         "nonce": uuid4().hex,
         "type": SCRIPT_RUN,
         "parent_id": parent._run_id if parent is not None else None,
-        "display_name": more.get("display_name"),
-        "description": more.get("description"),
+        "display_name": display_name,
+        "description": description,
         "tags": checked_tags,
         "properties": {
             "_azureml.ComputeTargetType": target,
             "ContentSnapshotId": snapshot_id,
             **_git_facts(folder),
-            **check_labels("properties", more.get("properties") or {}),
+            **properties,
         },
         "definition": _definition(run_config, target),
         "snapshot_id": snapshot_id,
@@ -104,7 +107,7 @@ def send_snapshot(workspace: Workspace, path: str) -> Sent:
 
 
 def _summary(plan: snapshot.Plan) -> str:
-    what = f"{len(plan.files)} file{'' if len(plan.files) == 1 else 's'}, {plan.total_size / 1e6:.1f} MB"
+    what = f"{len(plan.files)} file{'' if len(plan.files) == 1 else 's'}, {display.size(plan.total_size)}"
     unasked = [path for path, reason in plan.skipped if "by default" in reason or reason.startswith("link")]
     if not unasked:
         return what
@@ -236,9 +239,7 @@ def _checked_job(run_config: RunConfiguration, folder: str) -> tuple[dict[str, A
         "command": command,
         "arguments": [_argument("arguments", each) for each in run_config.arguments or []],
         "python": python,
-        "environment_variables": {
-            str(key): str(value) for key, value in dict(environment.environment_variables or {}).items()
-        },
+        "environment_variables": _variables(environment.environment_variables or {}),
         "max_seconds": run_config.max_run_duration_seconds,
         "framework": run_config.framework,
         "communicator": run_config.communicator,
@@ -270,10 +271,25 @@ def _watched(folder: Any) -> str:
     return check_path(folder[2:] if folder.startswith("./") else folder)
 
 
+def _variables(given: Any) -> dict[str, str]:
+    checked = {}
+    for name, value in dict(given).items():
+        text = "" if value is None else str(value)
+        if not isinstance(name, str) or not name or "=" in name or "\0" in name + text:
+            raise UserErrorException(
+                f"Environment variable {name!r} cannot be set: a name is text without '=', and neither name nor value "
+                "holds a null character."
+            )
+        checked[name] = text
+    return checked
+
+
 def _argument(where: str, value: Any) -> str:
     if isinstance(value, os.PathLike):
-        return str(os.fspath(value))
+        value = os.fspath(value)
     if isinstance(value, _PLAIN):
+        if "\0" in str(value):
+            raise ExperimentExecutionException(f"{where} cannot hold a null character ({value!r}).")
         return str(value)
     if hasattr(value, "item") and callable(value.item):  # a number of numpy's
         return str(value.item())

@@ -14,7 +14,7 @@ from lapis.server.control.access import Actor
 from lapis.server.control.shelf import Shelf
 
 DEFAULT = ("local", "local", "default")  # subscription, resource group and name of the workspace that always exists
-_NAME = re.compile(r"^[a-zA-Z0-9][\w-]{1,32}$", re.ASCII)
+_NAME = re.compile(r"[a-zA-Z0-9][\w-]{1,32}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Workspaces:
 
     def create(self, actor: Actor, new: NewWorkspace) -> dict[str, Any]:
         actor.may_change_workspace()
-        if not _NAME.match(new.name):
+        if not _NAME.fullmatch(new.name):
             raise UserErrorException(
                 f"Workspace name {new.name!r} cannot be used. A name is 2 to 33 letters, digits, dashes and "
                 "underscores, and begins with a letter or a digit."
@@ -102,7 +102,7 @@ class Workspaces:
         self._store.remove(workspace_id)
 
     def add_experiment(self, actor: Actor, workspace_id: str, name: str) -> dict[str, Any]:
-        actor.may_read(workspace_id)
+        actor.may_upload()
         self.get(actor, workspace_id)
         return self._store.add_experiment(workspace_id, new_experiment(name, self._now()))
 
@@ -124,7 +124,7 @@ class Workspaces:
         self, actor: Actor, workspace_id: str, experiment_id: str, changes: Mapping[str, Any]
     ) -> dict[str, Any]:
         """`tags` sets some, `remove_tags` removes some, `archived` and `name` do what they say."""
-        actor.may_read(workspace_id)
+        actor.may_change_workspace()
         found = [e for e in self._store.experiments(workspace_id) if e["id"] == experiment_id]
         if not found:
             raise NotFound(f"No experiment with id '{experiment_id}'. Experiment.list(workspace) shows them.")
@@ -139,8 +139,7 @@ class Workspaces:
         return experiment
 
     def delete_experiment(self, actor: Actor, workspace_id: str, experiment_id: str) -> None:
-        if actor.kind != "user":
-            actor.may_change_workspace()
+        actor.may_change_workspace()
         self._store.remove_experiment(workspace_id, experiment_id)
 
 

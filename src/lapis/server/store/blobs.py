@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from lapis.errors import NotFound, StorageFull, UserErrorException
 
-_HASH = re.compile(r"^[0-9a-f]{64}$")
+_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 class BlobFolder:
@@ -28,7 +28,7 @@ class BlobFolder:
         os.makedirs(self._incoming, exist_ok=True)
 
     def path(self, digest: str) -> str:
-        if not _HASH.match(digest):
+        if not _HASH.fullmatch(digest):
             raise UserErrorException(f"{digest[:80]!r} is not the sha256 of anything.")
         return os.path.join(self.root, digest[:2], digest[2:])
 
