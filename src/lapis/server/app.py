@@ -16,11 +16,12 @@ from lapis.domain.settings import Settings
 from lapis.engines import registry
 from lapis.engines.base import Engine
 from lapis.errors import AzureMLException, NotFound, ServiceException, UserErrorException, to_wire
-from lapis.server.api import files, runs, workspaces
+from lapis.server.api import data, files, runs, workspaces
 from lapis.server.api.express import Express
 from lapis.server.api.system import System, TheActor, TheSystem, answer
 from lapis.server.control.access import Access
 from lapis.server.control.bulletin import Bulletin
+from lapis.server.control.data import Data
 from lapis.server.control.jobs import Address
 from lapis.server.control.reconciler import Reconciler
 from lapis.server.control.runs import Runs
@@ -46,6 +47,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Ca
         access=access,
         workspaces=Workspaces(shelf, now),
         runs=runs,
+        data=Data(shelf, settings.home, now),
         reconciler=reconciler,
         bulletin=bulletin,
         stop=stop,
@@ -66,7 +68,7 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
 
     app = FastAPI(title="Lapis", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.system = system
-    for router in (about, workspaces.router, runs.router, files.router):
+    for router in (about, workspaces.router, data.router, runs.router, files.router):
         app.include_router(router, prefix="/api/v1")
     _include_studio(app)
     app.add_exception_handler(AzureMLException, _deliberate)

@@ -16,6 +16,7 @@ from lapis.domain import run as rules
 from lapis.domain.run import RunRecord
 from lapis.server.control.access import Access, Actor
 from lapis.server.control.bulletin import Bulletin
+from lapis.server.control.data import Data
 from lapis.server.control.reconciler import Reconciler
 from lapis.server.control.runs import Runs
 from lapis.server.control.shelf import Shelf
@@ -29,6 +30,7 @@ class System:
     access: Access
     workspaces: Workspaces
     runs: Runs
+    data: Data
     reconciler: Reconciler
     bulletin: Bulletin
     stop: Callable[[], None]

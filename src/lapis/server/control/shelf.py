@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from lapis.server.store.assets import AssetStore
 from lapis.server.store.blobs import BlobFolder
 from lapis.server.store.database import Database
 from lapis.server.store.files import FileStore
@@ -22,6 +23,7 @@ class Shelf:
     metrics: MetricStore
     files: FileStore
     snapshots: SnapshotStore
+    assets: AssetStore
     blobs: BlobFolder
 
 
@@ -35,5 +37,6 @@ def open_shelf(home: str) -> Shelf:
         metrics=MetricStore(database),
         files=FileStore(database, blobs, os.path.join(home, "live")),
         snapshots=SnapshotStore(database, blobs),
+        assets=AssetStore(database),
         blobs=blobs,
     )

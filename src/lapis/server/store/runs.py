@@ -31,6 +31,7 @@ from lapis.server.store.tables import (
     journals,
     metric_points,
     metric_series,
+    run_assets,
     run_files,
     run_labels,
     runs,
@@ -197,7 +198,7 @@ def remove_runs(connection: Connection, which: ColumnElement[bool]) -> None:
     mine = select(runs.c.pk).where(which)
     series = select(metric_series.c.pk).where(metric_series.c.run_pk.in_(mine))
     connection.execute(delete(metric_points).where(metric_points.c.series_pk.in_(series)))
-    for table in (metric_series, journals, run_files, run_labels):
+    for table in (metric_series, journals, run_files, run_labels, run_assets):
         connection.execute(delete(table).where(table.c.run_pk.in_(mine)))
     connection.execute(delete(runs).where(which))
 

@@ -133,6 +133,33 @@ journals = Table(
     Column("position", BigInteger, nullable=False),
 )
 
+# Whatever is registered under a name: datastores (one version), datasets; models and environments later.
+assets = Table(
+    "assets",
+    metadata,
+    Column("pk", _KEY, primary_key=True),
+    Column("id", String(64), nullable=False, unique=True),
+    Column("workspace_id", String(64), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("name", String(255), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("body", Text, nullable=False),
+    UniqueConstraint("workspace_id", "kind", "name", "version"),
+)
+
+# Which runs read or wrote which asset: lineage, both ways.
+run_assets = Table(
+    "run_assets",
+    metadata,
+    Column("run_pk", _KEY, ForeignKey("runs.pk"), primary_key=True),
+    Column("asset_id", String(64), primary_key=True),
+    Column("role", String(16), primary_key=True),  # input or output
+    Column("name", String(255), primary_key=True),  # as the run calls it
+    Index("run_assets_by_asset", "asset_id"),
+)
+
 snapshots = Table(
     "snapshots",
     metadata,

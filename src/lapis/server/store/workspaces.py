@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from lapis.errors import Conflict, NotFound
 from lapis.server.store.database import Database
 from lapis.server.store.runs import remove_runs
-from lapis.server.store.tables import experiments, runs, workspaces
+from lapis.server.store.tables import assets, experiments, runs, workspaces
 
 
 class WorkspaceStore:
@@ -46,6 +46,7 @@ class WorkspaceStore:
     def remove(self, workspace_id: str) -> None:
         with self._database.write() as connection:
             remove_runs(connection, runs.c.workspace_id == workspace_id)
+            connection.execute(delete(assets).where(assets.c.workspace_id == workspace_id))
             connection.execute(delete(experiments).where(experiments.c.workspace_id == workspace_id))
             connection.execute(delete(workspaces).where(workspaces.c.id == workspace_id))
 

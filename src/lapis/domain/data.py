@@ -1,0 +1,155 @@
+"""What a dataset is: sources and steps as plain values, and the names its files have."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Any, Iterable, Mapping, NamedTuple, Sequence
+from urllib.parse import quote, urlsplit
+
+from lapis.errors import UserErrorException
+
+WEB, STORE, LOCAL = "web", "datastore", "local"
+_STORE_NAME = re.compile(r"^\w{1,255}$", re.ASCII)
+_INPUT_NAME = re.compile(r"^[a-zA-Z_]\w*$", re.ASCII)
+_GLOB = re.compile(r"[*?\[]")
+
+# Addresses of well-known data sets that answer no more, and where the same files are today.
+GONE = {
+    "http://yann.lecun.com/exdb/mnist/": "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "https://yann.lecun.com/exdb/mnist/": "https://ossci-datasets.s3.amazonaws.com/mnist/",
+}
+
+
+class File(NamedTuple):
+    """One file of a dataset: its name in it, where it really is, and what is known of its content."""
+
+    path: str  # begins with /
+    kind: str  # WEB: `place` is an address; LOCAL: a path on this machine
+    place: str
+    size: int | None = None
+    mark: str | None = None  # an ETag, or the time of the last change
+
+
+def check_datastore_name(name: Any) -> str:
+    if not isinstance(name, str) or not _STORE_NAME.match(name):
+        raise UserErrorException(
+            f"Datastore name {name!r} cannot be used. A name is 1 to 255 letters, digits and underscores."
+        )
+    return name
+
+
+def check_dataset_name(name: Any) -> str:
+    if not isinstance(name, str) or not name.strip() or len(name) > 255 or any(ord(c) < 32 for c in name):
+        raise UserErrorException(f"Dataset name {name!r} cannot be used: 1 to 255 printable characters are allowed.")
+    return name
+
+
+def check_input_name(name: Any) -> str:
+    """A name under which a run gets a dataset: it becomes an environment variable."""
+    if not isinstance(name, str) or not _INPUT_NAME.match(name):
+        raise UserErrorException(
+            f"Input name {name!r} cannot be used: letters, digits and underscores, and not a digit first."
+        )
+    return name
+
+
+def check_reference_name(name: Any) -> str:
+    """A name of a data reference: the end of an environment variable's name."""
+    if not isinstance(name, str) or not _STORE_NAME.match(name):
+        raise UserErrorException(f"Data reference name {name!r} cannot be used: letters, digits and underscores.")
+    return name
+
+
+def is_web(path: str) -> bool:
+    return path.startswith(("http://", "https://"))
+
+
+def web_path(url: str) -> str:
+    """The name that a web file has in a dataset: `/http%3A/%2Fhost%3Aport/path`, as SDK v1 lays it."""
+    parts = urlsplit(url)
+    if not parts.netloc:
+        raise UserErrorException(f"{url!r} is not a web address.")
+    return "/{}%3A/%2F{}{}".format(parts.scheme, quote(parts.netloc, safe=""), parts.path or "/index")
+
+
+def mirrored(url: str, mirrors: str | None) -> str:
+    """Where to get `url` from: LAPIS_URL_MIRRORS first, then the table of what is gone."""
+    for old, new in [*parse_mirrors(mirrors), *GONE.items()]:
+        if url.startswith(old):
+            return new + url[len(old) :]
+    return url
+
+
+def parse_mirrors(text: str | None) -> list[tuple[str, str]]:
+    """`old-prefix=new-prefix`, separated by commas; the longest old prefix first."""
+    found = []
+    for pair in filter(None, (part.strip() for part in (text or "").split(","))):
+        old, sign, new = pair.partition("=")
+        if not sign or not is_web(old) or not is_web(new):
+            raise UserErrorException(
+                f"LAPIS_URL_MIRRORS holds {pair!r}; it must be old-prefix=new-prefix, both of them web addresses."
+            )
+        found.append((old, new))
+    return sorted(found, key=lambda pair: -len(pair[0]))
+
+
+def fixed_part(pattern: str) -> str:
+    """The folders of a pattern before its first wildcard."""
+    kept = []
+    for segment in pattern.split("/"):
+        if _GLOB.search(segment):
+            break
+        kept.append(segment)
+    return "/".join(kept)
+
+
+def has_glob(pattern: str) -> bool:
+    return bool(_GLOB.search(pattern))
+
+
+def glob_matcher(pattern: str) -> Any:
+    """A compiled pattern: `*` and `?` stay within a folder, `**` crosses folders."""
+    out, i = [], 0
+    while i < len(pattern):
+        if pattern.startswith("**/", i):
+            out.append("(?:[^/]+/)*")
+            i += 3
+        elif pattern.startswith("**", i):
+            out.append(".*")
+            i += 2
+        elif pattern[i] == "*":
+            out.append("[^/]*")
+            i += 1
+        elif pattern[i] == "?":
+            out.append("[^/]")
+            i += 1
+        elif pattern[i] == "[" and "]" in pattern[i + 2 :]:
+            end = pattern.index("]", i + 2)
+            body = pattern[i + 1 : end].replace("\\", "\\\\")
+            out.append("[" + ("^" + body[1:] if body[0] in "!^" else body) + "]")
+            i = end + 1
+        else:
+            out.append(re.escape(pattern[i]))
+            i += 1
+    return re.compile("".join(out) + r"\Z")
+
+
+def apply_steps(files: Sequence[File], steps: Iterable[Mapping[str, Any]]) -> list[File]:
+    """Skip, take, sample and split, one after the other."""
+    chosen = list(files)
+    for step in steps:
+        if step["op"] == "skip":
+            chosen = chosen[step["count"] :]
+        elif step["op"] == "take":
+            chosen = chosen[: step["count"]]
+        elif step["op"] == "sample":
+            chance = random.Random(step["seed"])
+            chosen = [file for file in chosen if chance.random() < step["probability"]]
+        elif step["op"] == "split":
+            chance = random.Random(step["seed"])
+            first = [chance.random() < step["percentage"] for _ in chosen]
+            chosen = [file for file, mine in zip(chosen, first) if mine == (step["part"] == 0)]
+        else:
+            raise UserErrorException(f"A dataset step {step['op']!r} is not known to this release of Lapis.")
+    return chosen

@@ -1,0 +1,187 @@
+"""What file and table datasets have in common: a definition, and a name and version once registered."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Mapping
+
+from lapis.domain.data import check_dataset_name
+from lapis.domain.run import check_labels
+from lapis.errors import NotThereYet, UserErrorException
+from lapis.sdk import display
+from lapis.sdk.workspace import Workspace
+
+
+class AbstractDataset:
+    """A definition is never changed: every step gives a new dataset."""
+
+    File: Any = None  # the factories, set where they are defined
+    Tabular: Any = None
+
+    def __init__(self) -> None:
+        self._definition: dict[str, Any] = {}
+        self._workspace: Workspace | None = None
+        self._registration: dict[str, Any] | None = None
+
+    @classmethod
+    def _of(cls, definition: Mapping[str, Any], workspace: Workspace | None) -> Any:
+        made = cls.__new__(cls)
+        AbstractDataset.__init__(made)
+        made._definition = copy.deepcopy(dict(definition))
+        made._workspace = workspace
+        return made
+
+    def _with_step(self, **step: Any) -> Any:
+        definition = dict(self._definition, steps=[*self._definition.get("steps", []), step])
+        return type(self)._of(definition, self._workspace)
+
+    # -- registered
+
+    @property
+    def id(self) -> str | None:
+        return self._fact("id")  # type: ignore[no-any-return]
+
+    @property
+    def name(self) -> str | None:
+        return self._fact("name")  # type: ignore[no-any-return]
+
+    @property
+    def version(self) -> int | None:
+        return self._fact("version")  # type: ignore[no-any-return]
+
+    @property
+    def description(self) -> str | None:
+        return self._fact("description")  # type: ignore[no-any-return]
+
+    @property
+    def tags(self) -> dict[str, Any] | None:
+        found = self._fact("tags")
+        return None if found is None else dict(found)
+
+    def _fact(self, key: str) -> Any:
+        return None if self._registration is None else self._registration[key]
+
+    def register(
+        self,
+        workspace: Workspace,
+        name: str,
+        description: str | None = None,
+        tags: Any = None,
+        create_new_version: bool = False,
+    ) -> Any:
+        """Keep the definition under a name. What it stands for now is written down with it."""
+        if not isinstance(workspace, Workspace):
+            raise UserErrorException(f"workspace must be a Workspace, not {type(workspace).__name__}.")
+        body = {
+            "name": check_dataset_name(name),
+            "definition": self._definition,
+            "files": self._recorded(workspace),
+            "description": description,
+            "tags": check_labels("tags", tags or {}),
+            "create_new_version": bool(create_new_version),
+        }
+        return from_registration(workspace, workspace._client.call("POST", workspace._base + "/datasets", body))
+
+    def _recorded(self, workspace: Workspace) -> list[dict[str, Any]]:
+        raise NotImplementedError
+
+    def update(self, description: str | None = None, tags: Any = None) -> Any:
+        """Change the description, and set tags."""
+        changes: dict[str, Any] = {}
+        if description is not None:
+            changes["description"] = description
+        if tags is not None:
+            changes["tags"] = check_labels("tags", tags)
+        return self._change(changes)
+
+    def add_tags(self, tags: Any = None) -> Any:
+        return self._change({"tags": check_labels("tags", tags or {})})
+
+    def remove_tags(self, tags: Any = None) -> Any:
+        return self._change({"remove_tags": [tags] if isinstance(tags, str) else list(tags or [])})
+
+    def _change(self, changes: Mapping[str, Any]) -> Any:
+        workspace = self._registered("changed")
+        path = f"{workspace._base}/datasets/{self.id}"
+        self._registration = workspace._client.call("PATCH", path, dict(changes))
+        return self
+
+    def unregister_all_versions(self) -> None:
+        """Forget the name with all its versions. The data stays where it is."""
+        workspace = self._registered("unregistered")
+        workspace._client.call("DELETE", workspace._base + "/dataset", query={"name": self.name})
+        self._registration = None
+
+    def _registered(self, what: str) -> Workspace:
+        if self._registration is None or self._workspace is None:
+            raise UserErrorException(f"Only a registered dataset can be {what}. register() keeps it under a name.")
+        return self._workspace
+
+    @staticmethod
+    def get_by_name(workspace: Workspace, name: str, version: Any = "latest", **kwargs: Any) -> Any:
+        """A registered dataset; the newest version, or the one asked for."""
+        query = {"name": check_dataset_name(name), "version": None if version in (None, "latest") else _number(version)}
+        return from_registration(workspace, workspace._client.call("GET", workspace._base + "/dataset", query=query))
+
+    @staticmethod
+    def get_by_id(workspace: Workspace, id: str, **kwargs: Any) -> Any:
+        return from_registration(workspace, workspace._client.call("GET", f"{workspace._base}/datasets/{id}"))
+
+    @staticmethod
+    def get_all(workspace: Workspace) -> dict[str, Any]:
+        """The newest version of each registered dataset, by name."""
+        found = workspace._client.call("GET", workspace._base + "/datasets")["datasets"]
+        return {view["name"]: from_registration(workspace, view) for view in found}
+
+    # -- in a run
+
+    def as_named_input(self, name: str) -> Any:
+        """How a run gets it: under a name, which becomes an environment variable."""
+        from lapis.sdk.consumption import DatasetConsumptionConfig
+
+        return DatasetConsumptionConfig(name, self)
+
+    # -- later
+
+    @property
+    def data_changed_time(self) -> Any:
+        raise NotThereYet("Dataset.data_changed_time")
+
+    @property
+    def partition_keys(self) -> list[str]:
+        return []
+
+    def get_partition_key_values(self, partition_keys: Any = None) -> Any:
+        raise NotThereYet("Dataset.get_partition_key_values")
+
+    def __repr__(self) -> str:
+        facts: dict[str, Any] = {"source": [_shown(source) for source in self._definition.get("sources", [])]}
+        if self._registration is not None:
+            facts = {"id": self.id, "name": self.name, "version": self.version, **facts}
+        return display.as_line(type(self).__name__, facts)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._definition == self._definition  # type: ignore[attr-defined]
+
+    __hash__ = object.__hash__
+
+
+def from_registration(workspace: Workspace, view: Mapping[str, Any]) -> Any:
+    from lapis.sdk.file_dataset import FileDataset
+
+    if view["definition"]["type"] != "file":
+        raise NotThereYet("Reading a registered table is not there yet in this release of Lapis.")
+    made = FileDataset._of(view["definition"], workspace)
+    made._registration = dict(view)
+    return made
+
+
+def _number(version: Any) -> int:
+    try:
+        return int(version)
+    except (TypeError, ValueError):
+        raise UserErrorException(f"version must be a number or 'latest', not {version!r}.") from None
+
+
+def _shown(source: Mapping[str, Any]) -> str:
+    return str(source.get("url") or "/".join(filter(None, [source.get("datastore"), source.get("path")])))

@@ -1,0 +1,257 @@
+"""Datasets of files: on the web, in datastores, on this machine."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any
+from uuid import uuid4
+
+from lapis.domain.data import LOCAL, STORE, WEB, File, is_web
+from lapis.errors import NotThereYet, UserErrorException
+from lapis.sdk.abstract_dataset import AbstractDataset
+from lapis.sdk.data_reference import DataPath, DataReference
+from lapis.sdk.datastore import AbstractDatastore
+from lapis.sdk.file_sources import resolve
+from lapis.sdk.laying import lay_out_files, web_cache
+from lapis.sdk.workspace import Workspace
+
+
+class FileDataset(AbstractDataset):
+    def __init__(self) -> None:
+        raise UserErrorException("A FileDataset is made by Dataset.File.from_files(path).")
+
+    def to_path(self) -> list[str]:
+        """The names of its files, each with a leading slash."""
+        return [file.path for file in self._files()]
+
+    def download(
+        self, target_path: Any = None, overwrite: bool = False, ignore_not_found: bool = False
+    ) -> list[str]:
+        """Copy its files to a folder (a new temporary one without a name); the paths."""
+        import tempfile
+
+        target = os.path.abspath(os.fspath(target_path)) if target_path is not None else tempfile.mkdtemp()
+        files = self._files()
+        if not overwrite:
+            there = [file.path for file in files if os.path.exists(target + file.path)]
+            if there:
+                raise UserErrorException(
+                    f"{target}{there[0]} exists already. Pass overwrite=True to replace it. Nothing was downloaded."
+                )
+        return lay_out_files(files, target, copy=True)
+
+    def mount(self, mount_point: Any = None, **kwargs: Any) -> DatasetContextManager:
+        """Its files under one folder: `with dataset.mount() as context: context.mount_point`, or start() and stop()."""
+        return DatasetContextManager(self, mount_point=mount_point)
+
+    def as_mount(self, path_on_compute: str | None = None) -> Any:
+        return self.as_named_input(f"input__{uuid4().hex[:8]}").as_mount(path_on_compute)
+
+    def as_download(self, path_on_compute: str | None = None) -> Any:
+        return self.as_named_input(f"input__{uuid4().hex[:8]}").as_download(path_on_compute)
+
+    def as_hdfs(self) -> Any:
+        raise UserErrorException("as_hdfs() needs a Spark compute target, which Lapis does not have. Use as_mount().")
+
+    def skip(self, count: int) -> FileDataset:
+        return self._with_step(op="skip", count=_count("skip", count))  # type: ignore[no-any-return]
+
+    def take(self, count: int) -> FileDataset:
+        return self._with_step(op="take", count=_count("take", count))  # type: ignore[no-any-return]
+
+    def take_sample(self, probability: float, seed: int | None = None) -> FileDataset:
+        """Each file with that chance; the same ones again for the same seed."""
+        chance = _part("take_sample", probability)
+        return self._with_step(op="sample", probability=chance, seed=_seed(seed))  # type: ignore[no-any-return]
+
+    def random_split(self, percentage: float, seed: int | None = None) -> tuple[FileDataset, FileDataset]:
+        """Two datasets that share no file; the first has about that part of them."""
+        part, chosen = _part("random_split", percentage), _seed(seed)
+        first, second = (
+            self._with_step(op="split", percentage=part, seed=chosen, part=number) for number in (0, 1)
+        )
+        return first, second
+
+    def file_metadata(self, col: str) -> Any:
+        raise NotThereYet("FileDataset.file_metadata")
+
+    def filter(self, expression: Any) -> Any:
+        raise NotThereYet("FileDataset.filter")
+
+    def as_cache(self, datacache_store: Any) -> Any:
+        raise NotThereYet("FileDataset.as_cache")
+
+    def hydrate(self, datacache_store: Any, replica_count: Any = None) -> Any:
+        raise NotThereYet("FileDataset.hydrate")
+
+    def _files(self) -> list[File]:
+        return resolve(self._definition, lambda name: _folder_of(self._workspace, name))
+
+    def _recorded(self, workspace: Workspace) -> list[dict[str, Any]]:
+        """What the definition stands for at this moment: sizes, and ETags or times."""
+        self._workspace = self._workspace or workspace
+        rows = []
+        for file in self._files():
+            size, mark = file.size, file.mark
+            if file.kind == WEB:
+                size, mark = web_cache().describe(file.place)
+            rows.append({"path": file.path, "kind": file.kind, "place": file.place, "size": size, "mark": mark})
+        return rows
+
+
+class DatasetContextManager:
+    """The files of a dataset under one folder, until stop()."""
+
+    def __init__(
+        self,
+        config: Any,
+        ignore_already_mounted_error: bool = False,
+        force_mount_with_allow_other: bool = False,
+        mount_point: Any = None,
+    ) -> None:
+        self._dataset = config
+        self.mount_point = os.fspath(mount_point) if mount_point is not None else None
+        self._made = False
+
+    def start(self) -> DatasetContextManager:
+        import tempfile
+
+        if self._made:
+            return self
+        if self.mount_point is None:
+            self.mount_point = tempfile.mkdtemp(prefix="lapis-mount-")
+        elif os.path.isdir(self.mount_point) and os.listdir(self.mount_point):
+            raise UserErrorException(f"{self.mount_point} holds files. Mount to a folder that is empty or new.")
+        os.makedirs(self.mount_point, exist_ok=True)
+        lay_out_files(self._dataset._files(), self.mount_point)
+        self._made = True
+        return self
+
+    def stop(self) -> None:
+        import shutil
+
+        if self._made and self.mount_point is not None:
+            shutil.rmtree(self.mount_point)  # links only: what they lead to stays
+            self._made = False
+
+    def __enter__(self) -> DatasetContextManager:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+class FileDatasetFactory:
+    @staticmethod
+    def from_files(
+        path: Any, validate: bool = True, partition_format: str | None = None, is_file: bool = False
+    ) -> FileDataset:
+        """A dataset of files: web addresses, places in datastores, paths of this machine, or a list of them."""
+        if partition_format is not None:
+            raise NotThereYet("Dataset.File.from_files(partition_format=...)")
+        sources: list[dict[str, Any]] = []
+        workspace = None
+        for each in path if isinstance(path, (list, set)) or _is_many(path) else [path]:
+            source, home = _source(each)
+            sources.append(source)
+            workspace = workspace or home
+        if not sources:
+            raise UserErrorException("from_files() was given no path.")
+        made: FileDataset = FileDataset._of({"type": "file", "sources": sources, "steps": []}, workspace)
+        if validate:
+            made._recorded(workspace) if workspace is not None else _check(made)
+        return made
+
+    @staticmethod
+    def upload_directory(
+        src_dir: Any, target: Any, pattern: str | None = None, overwrite: bool = False, show_progress: bool = True
+    ) -> FileDataset:
+        """Copy a folder to a place in a datastore; the dataset of what is there then."""
+        from lapis.domain.data import glob_matcher
+
+        source, workspace = _source(target)
+        if source["kind"] != STORE or workspace is None:
+            raise UserErrorException("upload_directory() copies to a place in a datastore: (datastore, 'path').")
+        folder = os.fspath(src_dir)
+        if not os.path.isdir(folder):
+            raise UserErrorException(f"upload_directory(): there is no folder {os.path.abspath(folder)}.")
+        from lapis.sdk.datastore import Datastore
+
+        matches = glob_matcher(pattern).match if pattern else None
+        files = []
+        for where, _, names in os.walk(folder):
+            for name in sorted(names):
+                full = os.path.join(where, name)
+                if matches is None or matches(os.path.relpath(full, folder).replace(os.sep, "/")):
+                    files.append(full)
+        store = Datastore(workspace, source["datastore"])
+        store.upload_files(files, folder, source["path"] or None, overwrite, show_progress)
+        return FileDatasetFactory.from_files((store, source["path"] or "/"))
+
+
+AbstractDataset.File = FileDatasetFactory
+
+
+def _is_many(path: Any) -> bool:
+    """A tuple is one place, (datastore, path), unless its parts are places themselves."""
+    return isinstance(path, tuple) and not (len(path) == 2 and isinstance(path[0], AbstractDatastore))
+
+
+def _source(path: Any) -> tuple[dict[str, Any], Workspace | None]:
+    if isinstance(path, tuple) and len(path) == 2 and isinstance(path[0], AbstractDatastore):
+        return _in_store(path[0], path[1]), path[0].workspace
+    if isinstance(path, DataReference):
+        return _in_store(path.datastore, path.path_on_datastore or ""), path.datastore.workspace
+    if isinstance(path, DataPath):
+        return _in_store(path._datastore, path.path_on_datastore or ""), path._datastore.workspace
+    if isinstance(path, os.PathLike):
+        path = os.fspath(path)
+    if not isinstance(path, str) or not path.strip():
+        raise UserErrorException(
+            f"from_files() takes web addresses, (datastore, 'path') and paths, not {type(path).__name__} ({path!r})."
+        )
+    if is_web(path):
+        return {"kind": WEB, "url": path}, None
+    if "://" in path:
+        raise UserErrorException(f"{path!r} cannot be read: this release knows http, https, datastores and paths.")
+    return {"kind": LOCAL, "path": os.path.abspath(path)}, None
+
+
+def _in_store(datastore: Any, path: Any) -> dict[str, Any]:
+    if not isinstance(path, str):
+        raise UserErrorException(f"The path in datastore '{datastore.name}' must be text, not {path!r}.")
+    return {"kind": STORE, "datastore": datastore.name, "path": path.strip("/")}
+
+
+def _check(made: FileDataset) -> None:
+    """That every source is there and can be read."""
+    for file in made._files():
+        if file.kind == WEB:
+            web_cache().describe(file.place)
+
+
+def _folder_of(workspace: Workspace | None, name: str) -> str:
+    from lapis.sdk.datastore import Datastore
+
+    if workspace is None:
+        raise UserErrorException(f"Which workspace datastore '{name}' belongs to is not known.")
+    folder: str = Datastore(workspace, name)._root()
+    return folder
+
+
+def _count(call: str, count: Any) -> int:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise UserErrorException(f"{call}() takes a number of files, not {count!r}.")
+    return count
+
+
+def _part(call: str, part: Any) -> float:
+    if isinstance(part, bool) or not isinstance(part, (int, float)) or not 0 <= part <= 1:
+        raise UserErrorException(f"{call}() takes a part between 0 and 1, not {part!r}.")
+    return float(part)
+
+
+def _seed(seed: Any) -> int:
+    """A seed that is not given is drawn now, so that the dataset stays the same from here on."""
+    return random.SystemRandom().getrandbits(31) if seed is None else int(seed)
