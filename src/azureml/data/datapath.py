@@ -1,6 +1,4 @@
 """A path on a datastore."""
 
-from lapis.sdk.later import stand_in as _stand_in
-
-DataPath = _stand_in("azureml.data.datapath.DataPath")
-DataPathComputeBinding = _stand_in("azureml.data.datapath.DataPathComputeBinding")
+from lapis.sdk.data_reference import DataPath as DataPath
+from lapis.sdk.data_reference import DataPathComputeBinding as DataPathComputeBinding

@@ -1,5 +1,3 @@
 """Datasets of files."""
 
-from lapis.sdk.later import stand_in as _stand_in
-
-FileDataset = _stand_in("azureml.data.FileDataset")
+from lapis.sdk.file_dataset import FileDataset as FileDataset

@@ -14,7 +14,7 @@ import sys
 import time
 from typing import Any
 
-from lapis.agent import launch, prepare
+from lapis.agent import data, launch, prepare
 from lapis.agent.outputs import Outputs
 from lapis.agent.recover import recover
 from lapis.agent.verdict import Verdict, canceled, cannot_start, from_exit, timed_out, unknown
@@ -68,7 +68,10 @@ class Agent:
         try:
             self.step("Running", "The agent has begun: laying out the code")
             prepare.lay_out_code(self.job, self.code, self.shipper.client)
-            argv, environment = prepare.command(self.job, self.code, self.folder)
+            variables = data.lay_out_inputs(self.job, self.code, self.folder, self.log)
+            if self.job.get("inputs"):
+                self.step("", f"Data is there: {', '.join(each['name'] for each in self.job['inputs'])}")
+            argv, environment = prepare.command(self.job, self.code, self.folder, variables)
             if self.cancel:
                 return canceled("before the script was started")
             prepare.write_notices(self.job, self.log)
@@ -136,6 +139,7 @@ class Agent:
         while True:
             try:
                 files, notices = self.outputs.collect()
+                notices += data.take_back(self.job, self.code, self.folder)
                 header = {"steps": self.steps, "verdict": dict(verdict.to_json(), at=time.time(), notices=notices)}
                 self.shipper.report(header, files, final=True, patience=30.0)
                 break

@@ -41,18 +41,27 @@ def _fetched(client: Client, digest: str) -> BinaryIO:
     return file
 
 
-def command(job: Mapping[str, Any], code: str, folder: str) -> tuple[list[str], dict[str, str]]:
+def command(
+    job: Mapping[str, Any], code: str, folder: str, variables: Mapping[str, str]
+) -> tuple[list[str], dict[str, str]]:
     python = job.get("python") or sys.executable
-    environment = _environment(job, code, folder, python)
+    environment = {**_environment(job, code, folder, python), **variables}
     given = job.get("command")
     if given is None:
         if not (os.path.isfile(python) and os.access(python, os.X_OK)) and not shutil.which(python):
             raise UserErrorException(f"The interpreter {python} is not on this machine.")
-        argv = [python, job["script"], *(str(argument) for argument in job.get("arguments") or [])]
-        return [argv[0], *(expand(part, environment) for part in argv[1:])], environment
+        arguments = [_word(argument, environment) for argument in job.get("arguments") or []]
+        return [python, expand(job["script"], environment), *arguments], environment
     if isinstance(given, str):  # the user's own shell line
         return [shutil.which("bash") or "/bin/sh", "-c", given], environment
-    return [expand(str(part), environment) for part in given], environment
+    return [_word(part, environment) for part in given], environment
+
+
+def _word(part: Any, environment: Mapping[str, str]) -> str:
+    """An argument as the script gets it; one that names an input becomes the input's path."""
+    if isinstance(part, dict):
+        return environment[part["input"]]
+    return expand(str(part), environment)
 
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")

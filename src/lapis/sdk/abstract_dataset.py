@@ -161,7 +161,7 @@ class AbstractDataset:
         return display.as_line(type(self).__name__, facts)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other._definition == self._definition  # type: ignore[attr-defined]
+        return type(other) is type(self) and other._definition == self._definition
 
     __hash__ = object.__hash__
 

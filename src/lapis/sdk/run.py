@@ -208,8 +208,8 @@ class Run(RunFiles, RunMetrics, RunFamily):
             "endTimeUtc": display.when(view["ended_at"]),
             "services": {},
             "properties": view["properties"],
-            "inputDatasets": [],
-            "outputDatasets": [],
+            "inputDatasets": self._datasets("input"),
+            "outputDatasets": self._datasets("output"),
             "runDefinition": view["definition"],
             "logFiles": self._log_links(),
             "submittedBy": view["created_by"],
@@ -480,6 +480,18 @@ class Run(RunFiles, RunMetrics, RunFamily):
     def _close(self) -> None:
         """Before the run is said to have ended: all it logged has arrived."""
         self.flush()
+
+    def _datasets(self, role: str) -> Any:
+        """The exact dataset versions that the run read or wrote."""
+        found = self._call("GET", "/datasets")["datasets"]
+        return [
+            {
+                "dataset": {"id": use["id"], "name": use["name"], "version": use["version"]},
+                "consumptionDetails": {"type": "RunInput" if role == "input" else "RunOutput", "inputName": use["as"]},
+            }
+            for use in found
+            if use["role"] == role
+        ]
 
     def _log_names(self) -> Any:
         prefixes = ("user_logs/", "azureml-logs/", "system_logs/", "logs/")

@@ -18,7 +18,7 @@ from lapis.errors import (
     SnapshotException,
     UserErrorException,
 )
-from lapis.sdk import display, snapshot
+from lapis.sdk import display, run_data, snapshot
 from lapis.sdk.script_run_config import ScriptRunConfig, get_run_config_from_script_run
 from lapis.sdk.shipping import read_chunks
 
@@ -50,6 +50,9 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
     run_config = get_run_config_from_script_run(config)
     folder = _checked_folder(config.source_directory)
     job, warnings = _checked_job(run_config, folder)
+    given = [*(run_config.arguments or []), *(run_config.command if isinstance(run_config.command, list) else [])]
+    data = run_data.collect(given, run_config.data_references, experiment.workspace)
+    job.update(inputs=data.inputs, url_mirrors=os.environ.get("LAPIS_URL_MIRRORS"))
     target = _checked_target(run_config.target)
     run_id = check_run_id(more.get("run_id") or _new_id(experiment.name))
     snapshot_id, said = send_snapshot(experiment.workspace, folder)
@@ -72,6 +75,7 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
         "snapshot_id": snapshot_id,
         "target": target,
         "job": job,
+        "uses": data.uses,
         "warnings": warnings,
         "accepted": f"Accepted with a snapshot of {said}",
         "created_by": _user_name(),
@@ -225,8 +229,8 @@ def _checked_job(run_config: RunConfiguration, folder: str) -> tuple[dict[str, A
             f"Distributed training (communicator '{run_config.communicator}' on {run_config.node_count} nodes) is not "
             "there yet in this release of Lapis."
         )
-    if run_config.data_references or run_config.data or run_config.output_data:
-        raise NotThereYet("Data sets and data references in a run are not there yet in this release of Lapis.")
+    if run_config.data or run_config.output_data:
+        raise NotThereYet("RunConfiguration.data and output_data are not there yet in this release of Lapis.")
     environment = run_config.environment
     if not hasattr(environment, "python"):
         raise NotThereYet(
@@ -284,7 +288,9 @@ def _variables(given: Any) -> dict[str, str]:
     return checked
 
 
-def _argument(where: str, value: Any) -> str:
+def _argument(where: str, value: Any) -> Any:
+    if run_data.is_data(value):
+        return run_data.as_argument(value)
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if isinstance(value, _PLAIN):

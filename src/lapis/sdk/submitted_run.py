@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
-from lapis.errors import NotThereYet
+from lapis.errors import NotThereYet, UserErrorException
 from lapis.sdk import local
 from lapis.sdk.client import Client
 from lapis.sdk.experiment import Experiment
@@ -15,14 +16,22 @@ from lapis.sdk.workspace import Workspace
 
 
 class InputDatasets(dict):  # type: ignore[type-arg]
-    """The inputs of a run by name."""
+    """The inputs of a run by name: a path where it is mounted or downloaded, else the dataset itself."""
 
     def __init__(self, workspace: Any) -> None:
-        super().__init__()
+        super().__init__(json.loads(os.environ.get("LAPIS_INPUTS") or "{}"))
         self.workspace = workspace
 
+    def __getitem__(self, key: str) -> Any:
+        value = super().__getitem__(key)
+        if os.path.isabs(value):
+            return value
+        from lapis.sdk.abstract_dataset import AbstractDataset
+
+        return AbstractDataset.get_by_id(self.workspace, value)
+
     def __missing__(self, key: str) -> Any:
-        raise NotThereYet(f"Run.input_datasets['{key}']")
+        raise UserErrorException(f"This run has no input named '{key}'. It has: {', '.join(self) or 'none'}.")
 
 
 class OutputDatasets(dict):  # type: ignore[type-arg]

@@ -301,11 +301,15 @@ class Workspace:
 
     @property
     def datasets(self) -> dict[str, Any]:
-        raise NotThereYet("Workspace.datasets")
+        from lapis.sdk.abstract_dataset import AbstractDataset
+
+        return AbstractDataset.get_all(self)
 
     @property
     def datastores(self) -> dict[str, Any]:
-        raise NotThereYet("Workspace.datastores")
+        from lapis.sdk.datastore import all_datastores
+
+        return all_datastores(self)
 
     @property
     def environments(self) -> dict[str, Any]:
@@ -335,10 +339,12 @@ class Workspace:
         raise NotThereYet("Workspace.get_default_compute_target")
 
     def get_default_datastore(self) -> Any:
-        raise NotThereYet("Workspace.get_default_datastore")
+        from lapis.sdk.datastore import Datastore
+
+        return Datastore.get_default(self)
 
     def set_default_datastore(self, name: str) -> None:
-        raise NotThereYet("Workspace.set_default_datastore")
+        self._client.call("PUT", self._base + "/datastore/default", {"name": name})
 
     def get_default_keyvault(self) -> Any:
         raise NotThereYet("Workspace.get_default_keyvault")

@@ -78,6 +78,12 @@ def change_dataset(
     return answer(system.data.change_dataset(actor, workspace_id, dataset_id, changes))
 
 
+@router.get("/runs/{run_id}/datasets")
+def datasets_of_run(system: TheSystem, actor: TheActor, workspace_id: str, run_id: str) -> Response:
+    system.runs.get(actor, workspace_id, run_id)
+    return answer({"datasets": system.shelf.assets.uses_of(workspace_id, run_id)})
+
+
 @router.get("/datasets/{dataset_id}/runs")
 def lineage(system: TheSystem, actor: TheActor, workspace_id: str, dataset_id: str) -> Response:
     return answer({"runs": system.data.lineage(actor, workspace_id, dataset_id)})

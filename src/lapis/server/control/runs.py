@@ -42,6 +42,7 @@ class NewRun:
     owner: dict[str, Any] | None = None
     started: bool = False
     warnings: list[str] = field(default_factory=list)
+    uses: list[tuple[str, str, str]] = field(default_factory=list)  # asset id, role, name in the run
     accepted: str = "Accepted"  # what the first event of its history says
     created_by: str | None = None
 
@@ -69,6 +70,8 @@ class Runs:
         made = [self._begin(actor, workspace_id, new) for new in many]
         experiment = new_experiment(many[0].experiment, self._now())
         kept = self._shelf.runs.add_many(made, experiment)
+        for new in many:
+            self._shelf.assets.note_use(workspace_id, new.run_id, new.uses)
         if any(run.job is not None for run in kept):
             self._wake()
         return kept
