@@ -27,6 +27,7 @@ SECTIONS = (
     "many_runs",
     "search",
     "snapshot",
+    "data",
     "server_start",
 )
 

@@ -217,6 +217,24 @@ class DatasetTimestampMissingError(AzureMLException):
         super().__init__(error_details, **kwargs)
 
 
+class DatasetValidationError(UserErrorException):
+    """What a new dataset names cannot be read as it says."""
+
+    code = "DatasetValidation"
+
+    def __init__(self, message: Any = "", exception: BaseException | None = None, **kwargs: Any) -> None:
+        super().__init__(message, exception, **kwargs)
+
+
+class DatasetExecutionError(UserErrorException):
+    """A dataset was being read, and something in it did not fit."""
+
+    code = "DatasetExecution"
+
+    def __init__(self, message: Any = "", exception: BaseException | None = None, **kwargs: Any) -> None:
+        super().__init__(message, exception, **kwargs)
+
+
 class DiscoveryUrlNotFoundException(AzureMLException):
     code = "DiscoveryUrlNotFound"
     status = 404
@@ -230,9 +248,7 @@ class ParallelRunException(AzureMLException):
     status = 400
     delay_seconds: Any
 
-    def __init__(
-        self, exception_message: Any = "", code: Any = None, delay_seconds: Any = None, **kwargs: Any
-    ) -> None:
+    def __init__(self, exception_message: Any = "", code: Any = None, delay_seconds: Any = None, **kwargs: Any) -> None:
         super().__init__(exception_message, **kwargs)
         self.delay_seconds = delay_seconds
 
@@ -287,7 +303,7 @@ class Unavailable(ServiceException):
 
 def azure_name(cls: type) -> str:
     """The name of the SDK v1 exception that users know this error by."""
-    return next(c.__name__ for c in cls.__mro__ if c.__module__ == "azureml.exceptions")
+    return next(c.__name__ for c in cls.__mro__ if c.__module__.startswith("azureml."))
 
 
 def _descendants(root: type) -> list[type]:
@@ -300,6 +316,8 @@ _ALL = [cls for root in (AzureMLException, ServiceException) for cls in _descend
 for _cls in _ALL:
     if _cls not in _OURS:
         _cls.__module__ = "azureml.exceptions"  # where SDK v1 users import it from, and what a traceback shows
+for _cls in (DatasetValidationError, DatasetExecutionError):
+    _cls.__module__ = "azureml.data.dataset_error_handling"
 BY_CODE: dict[str, Any] = {vars(cls)["code"]: cls for cls in _ALL}
 
 

@@ -47,7 +47,7 @@ def all_routes() -> list[tuple[str, str]]:
     """Every method and path of the app, read from the app itself, so that a new route cannot be forgotten."""
     from fastapi.routing import APIRoute
 
-    from lapis.server.api import files, runs, workspaces
+    from lapis.server.api import data, files, runs, workspaces
     from lapis.server.app import about
     from lapis.server.studio import pages
 
@@ -55,6 +55,7 @@ def all_routes() -> list[tuple[str, str]]:
     for prefix, router in (
         ("/api/v1", about),
         ("/api/v1", workspaces.router),
+        ("/api/v1", data.router),
         ("/api/v1", runs.router),
         ("/api/v1", files.router),
         ("/studio", pages.router),

@@ -1,6 +1,4 @@
 """What goes wrong with a dataset."""
 
-from lapis.sdk.later import stand_in as _stand_in
-
-DatasetExecutionError = _stand_in("azureml.data.dataset_error_handling.DatasetExecutionError")
-DatasetValidationError = _stand_in("azureml.data.dataset_error_handling.DatasetValidationError")
+from lapis.errors import DatasetExecutionError as DatasetExecutionError
+from lapis.errors import DatasetValidationError as DatasetValidationError

@@ -1,5 +1,3 @@
 """Datasets of rows and columns."""
 
-from lapis.sdk.later import stand_in as _stand_in
-
-TabularDataset = _stand_in("azureml.data.TabularDataset")
+from lapis.sdk.tabular_dataset import TabularDataset as TabularDataset

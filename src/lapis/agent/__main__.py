@@ -12,6 +12,7 @@ import shutil
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 from lapis.agent import data, launch, prepare
@@ -68,7 +69,7 @@ class Agent:
         try:
             self.step("Running", "The agent has begun: laying out the code")
             prepare.lay_out_code(self.job, self.code, self.shipper.client)
-            variables = data.lay_out_inputs(self.job, self.code, self.folder, self.log)
+            variables = self._lay_out_data()
             if self.job.get("inputs"):
                 self.step("", f"Data is there: {', '.join(each['name'] for each in self.job['inputs'])}")
             argv, environment = prepare.command(self.job, self.code, self.folder, variables)
@@ -76,6 +77,8 @@ class Agent:
                 return canceled("before the script was started")
             prepare.write_notices(self.job, self.log)
             launch.start(argv, environment, self.code, self.log, self.folder)
+        except data.Canceled:
+            return canceled("while its data was on the way")
         except (AzureMLException, ServiceException, OSError) as error:
             return cannot_start(error)
         exit_record = launch.read(self.folder, "exit.json")
@@ -83,6 +86,21 @@ class Agent:
             return cannot_start(OSError(exit_record["could_not_start"]))
         self.step("", f"{'Script' if self.job.get('script') else 'Command'} started: {_shown(argv)}")
         return None
+
+    def _lay_out_data(self) -> dict[str, str]:
+        """Large data takes its time: meanwhile the log is shipped, the server hears of us, and cancel is obeyed."""
+
+        def lay_out() -> dict[str, str]:
+            client = self.shipper.client
+            return data.lay_out_inputs(self.job, self.code, self.folder, self.log, client, lambda: self.cancel)
+
+        if not self.job.get("inputs"):
+            return lay_out()
+        with ThreadPoolExecutor(1) as thread:
+            laying = thread.submit(lay_out)
+            while not wait([laying], LOOK_EVERY).done:
+                self._ship()
+        return laying.result()
 
     def _follow(self, started: dict[str, Any]) -> Verdict:
         """Ship what the script writes until it has ended; say how."""
@@ -136,10 +154,13 @@ class Agent:
         ended = time.time()
         self.step("Finalizing", "Collecting outputs and the last of the logs", at=ended)
         deadline = time.monotonic() + GIVE_UP_AFTER
+        not_taken_back = data.take_back(self.job, self.code, self.folder, self.shipper.client)
         while True:
             try:
                 files, notices = self.outputs.collect()
-                notices += data.take_back(self.job, self.code, self.folder)
+                notices += not_taken_back
+                if verdict.state == "Completed":
+                    notices += data.register_outputs(self.job, self.folder, self.shipper.client, self._register)
                 header = {"steps": self.steps, "verdict": dict(verdict.to_json(), at=time.time(), notices=notices)}
                 self.shipper.report(header, files, final=True, patience=30.0)
                 break
@@ -151,6 +172,9 @@ class Agent:
                     return  # the next server of this home starts an agent here again
                 time.sleep(2.0)
         shutil.rmtree(self.folder, ignore_errors=True)  # all of it is stored now
+
+    def _register(self, dataset: dict[str, Any]) -> None:
+        self.shipper.client.call("POST", f"/workspaces/{self.job['workspace']['id']}/datasets", dataset)
 
     def step(self, state: str, reason: str, at: float | None = None) -> None:
         self.steps.append({"state": state, "reason": reason, "at": at or time.time()})

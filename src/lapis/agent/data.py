@@ -2,69 +2,168 @@
 
 from __future__ import annotations
 
+import contextlib
+import filecmp
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from lapis.errors import UserErrorException
+from lapis.agent.objects import Objects
+from lapis.domain.data import LOCAL, glob_matcher
+from lapis.errors import AzureMLException, UserErrorException
+from lapis.sdk.client import Client
 from lapis.sdk.file_sources import resolve
-from lapis.sdk.laying import lay_out_files
+from lapis.sdk.laying import Say, lay_out_files
+from lapis.sdk.object_store import bring_all
 
 
-def lay_out_inputs(job: Mapping[str, Any], code: str, folder: str, log: str) -> dict[str, str]:
+class Canceled(Exception):
+    """The run was cancelled while its data was on the way."""
+
+
+def lay_out_inputs(
+    job: Mapping[str, Any], code: str, folder: str, log: str, client: Client, canceled: Callable[[], bool]
+) -> dict[str, str]:
     """Everything is there when this returns. The variables that tell the script where."""
-    variables: dict[str, str] = {}
-    names = []
     if job.get("url_mirrors"):
         os.environ["LAPIS_URL_MIRRORS"] = job["url_mirrors"]
+
+    def look() -> None:
+        if canceled():
+            raise Canceled
+
+    def say(text: str) -> None:
+        look()
+        with open(log, "a") as file:
+            file.write(f"Lapis: {text}\n")
+
+    shutil.rmtree(os.path.join(folder, "data"), ignore_errors=True)  # what an agent before us had begun
+    with contextlib.closing(Objects(client, job["workspace"]["id"], folder, say, look)) as objects:
+        return _lay_out(job, code, folder, say, objects)
+
+
+def _lay_out(job: Mapping[str, Any], code: str, folder: str, say: Say, objects: Objects) -> dict[str, str]:
+    variables: dict[str, str] = {}
+    inputs, outputs = {}, {}
     for wanted in job.get("inputs") or []:
-        target = _target(wanted, code, folder)
+        name, target = wanted["name"], _target(wanted, code, folder)
         if wanted["type"] == "reference":
-            variables[f"AZUREML_DATAREFERENCE_{wanted['name']}"] = _reference(wanted, target)
-            continue
-        names.append(wanted["name"])
-        if wanted["mode"] == "direct":
-            variables[wanted["name"]] = wanted["dataset_id"]
-            continue
-        variables[wanted["name"]] = _dataset(wanted, target, log)
-    variables["AZUREML_DATASET_ENVIRONMENT_VARS"] = ",".join(names)
-    variables["LAPIS_INPUTS"] = json.dumps({name: variables[name] for name in names})
+            with _named("Data reference", name):
+                variables[f"AZUREML_DATAREFERENCE_{name}"] = _reference(objects.laid(wanted), target)
+        elif wanted["mode"] == "direct":
+            inputs[name] = wanted["dataset_id"]
+        else:
+            with _named("Input", name):
+                inputs[name] = _dataset(wanted, target, say, objects)
+    for wanted in job.get("outputs") or []:
+        with _named("Output", wanted["name"]):
+            outputs[wanted["name"]] = _output(objects.laid(wanted), _target(wanted, code, folder))
+    variables.update(inputs, **outputs)
+    variables["AZUREML_DATASET_ENVIRONMENT_VARS"] = ",".join(inputs)
+    variables["LAPIS_INPUTS"], variables["LAPIS_OUTPUTS"] = json.dumps(inputs), json.dumps(outputs)
     return variables
 
 
-def take_back(job: Mapping[str, Any], code: str, folder: str) -> list[str]:
-    """Copy what was written for upload to its datastore; what could not be copied, and why."""
+def take_back(job: Mapping[str, Any], code: str, folder: str, client: Client) -> list[str]:
+    """Copy what was written for upload to its datastore; what could not be copied, and why. May be repeated."""
+    with contextlib.closing(Objects(client, job["workspace"]["id"], folder)) as objects:
+        return _take_back(job, code, folder, objects)
+
+
+def _take_back(job: Mapping[str, Any], code: str, folder: str, objects: Objects) -> list[str]:
     notices = []
-    for wanted in job.get("inputs") or []:
-        if wanted["type"] == "reference" and wanted["mode"] == "upload":
-            try:
-                _copy_tree(_target(wanted, code, folder), wanted["place"], wanted["overwrite"])
-            except OSError as error:
-                notices.append(f"'{wanted['name']}' could not be uploaded to its datastore: {error}")
+    for asked in [*(job.get("inputs") or []), *(job.get("outputs") or [])]:
+        wanted = objects.again(asked)
+        if wanted is None:
+            continue
+        if wanted["type"] != "dataset" and wanted["mode"] == "upload":
+            globs = [glob_matcher(glob).match for glob in wanted.get("globs") or []]
+            for name, source in _files_below(_target(wanted, code, folder)):
+                if globs and not any(matches(name) for matches in globs):
+                    continue
+                try:
+                    _copy(source, os.path.join(wanted["place"], name), wanted["overwrite"])
+                except (OSError, UserErrorException) as error:
+                    reason = getattr(error, "message", error)
+                    notices.append(f"{name} of '{wanted['name']}' could not be uploaded to its datastore: {reason}")
+        notices += objects.send_back(asked)
     return notices
+
+
+def register_outputs(
+    job: Mapping[str, Any], folder: str, client: Client, register: Callable[[dict[str, Any]], Any]
+) -> list[str]:
+    """Register the outputs of a completed run; what could not be, and why. May be repeated: the server knows them."""
+    notices = []
+    for wanted in job.get("outputs") or []:
+        if not wanted["register"]:
+            continue
+        try:
+            in_folder = isinstance(wanted["place"], str)
+            source = {"kind": LOCAL, "path": wanted["place"]} if in_folder else wanted["source"]
+            with contextlib.closing(Objects(client, job["workspace"]["id"], folder)) as objects:
+                files = resolve({"sources": [source]}, objects.place_of)
+            definition = {"type": "file", "sources": [wanted["source"]], "steps": []}
+            recorded = [file._asdict() for file in files]
+            of_run = {"run_id": job["run_id"], "output": wanted["name"], "create_new_version": True}
+            register({**wanted["register"], "definition": definition, "files": recorded, **of_run})
+        except UserErrorException as error:
+            notices.append(f"Output '{wanted['name']}' was not registered: {error.message}")
+    return notices
+
+
+@contextlib.contextmanager
+def _named(what: str, name: str) -> Iterator[None]:
+    """So that whoever reads the verdict knows which of the inputs it speaks of."""
+    try:
+        yield
+    except (AzureMLException, OSError) as error:
+        reason = getattr(error, "message", None) or str(error)
+        raise UserErrorException(f"{what} '{name}' could not be prepared. {reason}") from error
 
 
 def _target(wanted: Mapping[str, Any], code: str, folder: str) -> str:
     """Where the script finds it: the place it asked for, or one of ours."""
     asked = wanted.get("path_on_compute")
     if not asked:
-        return os.path.join(folder, "data", wanted["name"])
-    return asked if os.path.isabs(asked) else os.path.join(code, asked)
+        return os.path.join(folder, "data", wanted["type"], wanted["name"])
+    return os.path.join(code, asked)  # an absolute one stays as it is
 
 
-def _dataset(wanted: Mapping[str, Any], target: str, log: str) -> str:
-    files = resolve(wanted["definition"], lambda name: wanted["folders"][name])
+def _is_ours(wanted: Mapping[str, Any]) -> bool:
+    """Whether what lies at the target belongs to this run alone, and may be replaced."""
+    return not os.path.isabs(wanted.get("path_on_compute") or "")
+
+
+def _dataset(wanted: Mapping[str, Any], target: str, say: Say, objects: Objects) -> str:
+    files = resolve(wanted["definition"], lambda name: wanted["folders"][name] or objects.place_of(name))
     if not files:
-        raise UserErrorException(f"Input '{wanted['name']}' holds no file.")
-
-    def say(text: str) -> None:
-        with open(log, "a") as file:
-            file.write(f"Lapis: {text}\n")
-
-    places = lay_out_files(files, target, copy=wanted["mode"] == "download", say=say)
+        raise UserErrorException("It holds no file.")
+    places = lay_out_files(
+        files,
+        target,
+        copy=wanted["mode"] == "download",
+        replace=_is_ours(wanted),
+        say=say,
+        bring=lambda found, copy: bring_all(found, copy, objects.place_of),
+    )
     return places[0] if len(places) == 1 else target  # one file is given as that file, several as their folder
+
+
+def _output(wanted: Mapping[str, Any], target: str) -> str:
+    if wanted["mode"] == "upload":
+        os.makedirs(target, exist_ok=True)
+        return target
+    os.makedirs(wanted["place"], exist_ok=True)
+    if not wanted.get("path_on_compute"):
+        return str(wanted["place"])
+    if os.path.islink(target):
+        os.remove(target)
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    os.symlink(wanted["place"], target)
+    return target
 
 
 def _reference(wanted: Mapping[str, Any], target: str) -> str:
@@ -76,21 +175,36 @@ def _reference(wanted: Mapping[str, Any], target: str) -> str:
     if wanted["mode"] == "upload":
         os.makedirs(target, exist_ok=True)
         return target
+    overwrite = wanted["overwrite"] or _is_ours(wanted)
     if os.path.isfile(place):
-        os.makedirs(target, exist_ok=True)
-        shutil.copyfile(place, os.path.join(target, os.path.basename(place)))
+        _copy(place, os.path.join(target, os.path.basename(place)), overwrite)
         return os.path.join(target, os.path.basename(place))
     if not os.path.isdir(place):
-        raise UserErrorException(f"Data reference '{wanted['name']}' names a place that is not there.")
-    _copy_tree(place, target, overwrite=True)
+        raise UserErrorException("The place it names is not in its datastore.")
+    os.makedirs(target, exist_ok=True)
+    for name, source in _files_below(place):
+        _copy(source, os.path.join(target, name), overwrite)
     return target
 
 
-def _copy_tree(source: str, target: str, overwrite: bool) -> None:
-    for where, _, names in os.walk(source):
-        into = os.path.join(target, os.path.relpath(where, source))
-        os.makedirs(into, exist_ok=True)
-        for name in names:
-            place = os.path.join(into, name)
-            if overwrite or not os.path.exists(place):
-                shutil.copyfile(os.path.join(where, name), place)
+def _files_below(folder: str) -> Iterator[tuple[str, str]]:
+    for where, _, names in os.walk(folder):
+        for name in sorted(names):
+            path = os.path.join(where, name)
+            yield os.path.relpath(path, folder).replace(os.sep, "/"), path
+
+
+def _copy(source: str, place: str, overwrite: bool) -> None:
+    """Whole or not at all. What is there already stays, unless `overwrite`; that it is something else is an error."""
+    if os.path.exists(place) and not overwrite:
+        if not filecmp.cmp(source, place, shallow=False):
+            raise UserErrorException(f"{place} exists already and differs. Pass overwrite=True to replace it.")
+        return
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    part = f"{place}.{os.getpid()}.part"
+    try:
+        shutil.copyfile(source, part)
+        os.replace(part, place)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(part)

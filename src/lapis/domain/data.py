@@ -7,12 +7,14 @@ import re
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 from urllib.parse import quote, urlsplit
 
+from lapis.domain.tree import check_path
 from lapis.errors import UserErrorException
 
-WEB, STORE, LOCAL = "web", "datastore", "local"
-_STORE_NAME = re.compile(r"^\w{1,255}$", re.ASCII)
-_INPUT_NAME = re.compile(r"^[a-zA-Z_]\w*$", re.ASCII)
+WEB, STORE, LOCAL, OBJECT = "web", "datastore", "local", "object"
+_STORE_NAME = re.compile(r"\w{1,255}\Z", re.ASCII)
+_INPUT_NAME = re.compile(r"[a-zA-Z_]\w*\Z", re.ASCII)
 _GLOB = re.compile(r"[*?\[]")
+_IN_USE = {"PATH", "HOME", "PYTHONPATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "TMPDIR", "USER", "SHELL", "LANG"}
 
 # Addresses of well-known data sets that answer no more, and where the same files are today.
 GONE = {
@@ -25,7 +27,7 @@ class File(NamedTuple):
     """One file of a dataset: its name in it, where it really is, and what is known of its content."""
 
     path: str  # begins with /
-    kind: str  # WEB: `place` is an address; LOCAL: a path on this machine
+    kind: str  # WEB: `place` is an address; LOCAL: a path on this machine; OBJECT: datastore/name in its object store
     place: str
     size: int | None = None
     mark: str | None = None  # an ETag, or the time of the last change
@@ -51,7 +53,42 @@ def check_input_name(name: Any) -> str:
         raise UserErrorException(
             f"Input name {name!r} cannot be used: letters, digits and underscores, and not a digit first."
         )
+    if name in _IN_USE or name.startswith(("AZUREML_", "LAPIS_")):
+        raise UserErrorException(f"Input name {name!r} cannot be used: the script needs the variable of that name.")
     return name
+
+
+def check_output_name(name: Any) -> str:
+    """A name under which a run writes a dataset: an environment variable too."""
+    try:
+        return check_input_name(name)
+    except UserErrorException as error:
+        raise UserErrorException(error.message.replace("Input name", "Output name")) from None
+
+
+def check_path_on_compute(path: Any) -> str | None:
+    """Where on the compute data is wanted: absolute, or below the folder that the script starts in."""
+    if path is None or path == "":
+        return None
+    if not isinstance(path, str):
+        raise UserErrorException(f"path_on_compute must be text, not {path!r}.")
+    if path.startswith("/"):
+        if path.strip("/"):
+            check_path(path.strip("/"))
+            return path
+        raise UserErrorException("path_on_compute cannot be the root of the file system.")
+    return check_path((path[2:] if path.startswith("./") else path).rstrip("/"))
+
+
+OUTPUT_PLACE = "dataset/{run-id}/{output-name}"
+
+
+def output_place(template: Any, run_id: str, name: str) -> str:
+    """The path in a datastore that an output goes to."""
+    if template is not None and not isinstance(template, str):
+        raise UserErrorException(f"The path of an output's destination must be text, not {template!r}.")
+    path = (template or OUTPUT_PLACE).replace("{run-id}", run_id).replace("{output-name}", name).strip("/")
+    return check_path(path) if path else path
 
 
 def check_reference_name(name: Any) -> str:
@@ -68,9 +105,27 @@ def is_web(path: str) -> bool:
 def web_path(url: str) -> str:
     """The name that a web file has in a dataset: `/http%3A/%2Fhost%3Aport/path`, as SDK v1 lays it."""
     parts = urlsplit(url)
-    if not parts.netloc:
-        raise UserErrorException(f"{url!r} is not a web address.")
-    return "/{}%3A/%2F{}{}".format(parts.scheme, quote(parts.netloc, safe=""), parts.path or "/index")
+    if not parts.hostname:
+        raise UserErrorException(f"{shown_url(url)!r} is not a web address: it names no host.")
+    if "@" in parts.netloc:
+        raise UserErrorException(
+            f"The address of {parts.hostname} holds a user name or a password, which would be kept and shown. Download "
+            "the file with your own tool, and make a dataset of the copy."
+        )
+    path = re.sub("/+", "/", "/" + parts.path)
+    path += "index" if path.endswith("/") else ""
+    check_path(path[1:])
+    return "/{}%3A/%2F{}{}".format(parts.scheme, quote(parts.netloc, safe=""), path)
+
+
+def shown_url(url: str) -> str:
+    """An address for people: what follows the `?` may be a key."""
+    return url.partition("?")[0] + ("?..." if "?" in url else "")
+
+
+def requestable(url: str) -> str:
+    """An address with spaces and foreign letters as the web wants them; what is quoted already stays so."""
+    return quote(url, safe="%/:=&?~#+!$,;'@()*[]-._")
 
 
 def mirrored(url: str, mirrors: str | None) -> str:
@@ -126,13 +181,18 @@ def glob_matcher(pattern: str) -> Any:
             i += 1
         elif pattern[i] == "[" and "]" in pattern[i + 2 :]:
             end = pattern.index("]", i + 2)
-            body = pattern[i + 1 : end].replace("\\", "\\\\")
-            out.append("[" + ("^" + body[1:] if body[0] in "!^" else body) + "]")
+            body = pattern[i + 1 : end]
+            negated, body = body[0] in "!^", body[1:] if body[0] in "!^" else body
+            body = re.sub(r"([^\w-])", r"\\\1", re.sub("-+", "-", body))
+            out.append(f"[{'^' if negated else ''}{body}]")
             i = end + 1
         else:
             out.append(re.escape(pattern[i]))
             i += 1
-    return re.compile("".join(out) + r"\Z")
+    try:
+        return re.compile("".join(out) + r"\Z", re.DOTALL)
+    except re.error as error:
+        raise UserErrorException(f"The pattern {pattern!r} cannot be read: {error}.") from None
 
 
 def apply_steps(files: Sequence[File], steps: Iterable[Mapping[str, Any]]) -> list[File]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any, Mapping
 
-from lapis.domain.data import check_dataset_name
-from lapis.domain.run import check_labels
+from lapis.domain.data import check_dataset_name, shown_url
+from lapis.domain.run import check_labels, check_text
 from lapis.errors import NotThereYet, UserErrorException
 from lapis.sdk import display
 from lapis.sdk.workspace import Workspace
+
+_ID = re.compile(r"[\w-]{1,64}\Z", re.ASCII)
 
 
 class AbstractDataset:
@@ -70,13 +73,12 @@ class AbstractDataset:
         create_new_version: bool = False,
     ) -> Any:
         """Keep the definition under a name. What it stands for now is written down with it."""
-        if not isinstance(workspace, Workspace):
-            raise UserErrorException(f"workspace must be a Workspace, not {type(workspace).__name__}.")
+        _checked(workspace)
         body = {
             "name": check_dataset_name(name),
             "definition": self._definition,
             "files": self._recorded(workspace),
-            "description": description,
+            "description": check_text("description", description),
             "tags": check_labels("tags", tags or {}),
             "create_new_version": bool(create_new_version),
         }
@@ -89,7 +91,7 @@ class AbstractDataset:
         """Change the description, and set tags."""
         changes: dict[str, Any] = {}
         if description is not None:
-            changes["description"] = description
+            changes["description"] = check_text("description", description)
         if tags is not None:
             changes["tags"] = check_labels("tags", tags)
         return self._change(changes)
@@ -120,16 +122,21 @@ class AbstractDataset:
     @staticmethod
     def get_by_name(workspace: Workspace, name: str, version: Any = "latest", **kwargs: Any) -> Any:
         """A registered dataset; the newest version, or the one asked for."""
+        _checked(workspace)
         query = {"name": check_dataset_name(name), "version": None if version in (None, "latest") else _number(version)}
         return from_registration(workspace, workspace._client.call("GET", workspace._base + "/dataset", query=query))
 
     @staticmethod
     def get_by_id(workspace: Workspace, id: str, **kwargs: Any) -> Any:
+        _checked(workspace)
+        if not isinstance(id, str) or not _ID.match(id):
+            raise UserErrorException(f"{id!r} is not a dataset id. dataset.id gives one.")
         return from_registration(workspace, workspace._client.call("GET", f"{workspace._base}/datasets/{id}"))
 
     @staticmethod
     def get_all(workspace: Workspace) -> dict[str, Any]:
         """The newest version of each registered dataset, by name."""
+        _checked(workspace)
         found = workspace._client.call("GET", workspace._base + "/datasets")["datasets"]
         return {view["name"]: from_registration(workspace, view) for view in found}
 
@@ -168,12 +175,20 @@ class AbstractDataset:
 
 def from_registration(workspace: Workspace, view: Mapping[str, Any]) -> Any:
     from lapis.sdk.file_dataset import FileDataset
+    from lapis.sdk.tabular_dataset import TabularDataset
 
-    if view["definition"]["type"] != "file":
-        raise NotThereYet("Reading a registered table is not there yet in this release of Lapis.")
-    made = FileDataset._of(view["definition"], workspace)
+    classes: dict[str, Any] = {"file": FileDataset, "tabular": TabularDataset}
+    kind = view["definition"].get("type")
+    if kind not in classes:
+        raise UserErrorException(f"Dataset '{view['name']}' is a {kind!r}, which this release of Lapis cannot read.")
+    made = classes[kind]._of(view["definition"], workspace)
     made._registration = dict(view)
     return made
+
+
+def _checked(workspace: Any) -> None:
+    if not isinstance(workspace, Workspace):
+        raise UserErrorException(f"workspace must be a Workspace, not {type(workspace).__name__}.")
 
 
 def _number(version: Any) -> int:
@@ -184,4 +199,6 @@ def _number(version: Any) -> int:
 
 
 def _shown(source: Mapping[str, Any]) -> str:
-    return str(source.get("url") or "/".join(filter(None, [source.get("datastore"), source.get("path")])))
+    if "url" in source:
+        return shown_url(source["url"])
+    return "/".join(filter(None, [source.get("datastore"), source.get("path")]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lapis.domain.data import check_input_name
+from lapis.domain.data import check_input_name, check_path_on_compute
 from lapis.errors import UserErrorException
 
 DIRECT, MOUNT, DOWNLOAD = "direct", "mount", "download"
@@ -19,7 +19,7 @@ class DatasetConsumptionConfig:
         self._name = check_input_name(name)
         self.dataset = dataset
         self.mode = mode
-        self.path_on_compute = path_on_compute
+        self.path_on_compute = check_path_on_compute(path_on_compute)
         self.arg_val = f"DatasetConsumptionConfig:{name}"
 
     @property

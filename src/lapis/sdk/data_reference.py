@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from lapis.domain.data import check_reference_name
+from lapis.domain.data import check_path_on_compute, check_reference_name
 from lapis.errors import UserErrorException
 
 if TYPE_CHECKING:
@@ -26,15 +26,23 @@ class DataReference:
     ) -> None:
         if mode not in MODES:
             raise UserErrorException(f"A data reference is mounted, downloaded or uploaded, not {mode!r}.")
+        if not hasattr(datastore, "datastore_type"):
+            raise UserErrorException(f"For a data reference a datastore is needed, not {type(datastore).__name__}.")
+        if path_on_datastore is not None and not isinstance(path_on_datastore, str):
+            raise UserErrorException(f"path_on_datastore must be text, not {path_on_datastore!r}.")
+        if ".." in (path_on_datastore or "").split("/"):
+            raise UserErrorException(f"The path {path_on_datastore!r} cannot be used: it leads out of its datastore.")
         self.datastore = datastore
         self.data_reference_name = check_reference_name(data_reference_name or datastore.name)
         self.path_on_datastore = path_on_datastore
         self.mode = mode
-        self.path_on_compute = path_on_compute
+        self.path_on_compute = check_path_on_compute(path_on_compute)
         self.overwrite = overwrite
 
     def path(self, path: str | None = None, data_reference_name: str | None = None) -> DataReference:
         """A place below this one, under a name of its own."""
+        if path is not None and not isinstance(path, str):
+            raise UserErrorException(f"A path in datastore '{self.datastore.name}' must be text, not {path!r}.")
         joined = "/".join(part.strip("/") for part in (self.path_on_datastore, path) if part) or None
         name = data_reference_name or uuid4().hex
         return DataReference(self.datastore, name, joined, self.mode, self.path_on_compute, self.overwrite)

@@ -6,13 +6,13 @@ from typing import Any
 
 from lapis.sdk.abstract_dataset import AbstractDataset
 from lapis.sdk.file_dataset import FileDatasetFactory
-from lapis.sdk.later import stand_in
+from lapis.sdk.tabular_factory import TabularDatasetFactory
 from lapis.sdk.workspace import Workspace
 
 
 class Dataset:
     File = FileDatasetFactory
-    Tabular: Any = stand_in("azureml.data.dataset_factory.TabularDatasetFactory")
+    Tabular = TabularDatasetFactory
 
     class Scenario:
         TRAINING = "training"

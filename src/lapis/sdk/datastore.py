@@ -1,16 +1,19 @@
-"""Datastores: named places that data is kept in. In this release all of them are folders of the server's machine."""
+"""Datastores: named places that data is kept in: folders of the server's machine, or containers of object stores."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from typing import Any, Iterable
 
+from lapis.domain.object_store import GCS, LAKE, S3, endpoint_of
 from lapis.domain.tree import check_path, resolve_under
 from lapis.errors import NotThereYet, UserErrorException
 from lapis.sdk import display
+from lapis.sdk.copying import copy_files, files_below, refuse_other
 from lapis.sdk.data_reference import DataReference
+from lapis.sdk.object_store import ObjectPlace, place_of
+from lapis.sdk.object_store_registration import ObjectStoreRegistration
 from lapis.sdk.workspace import Workspace
 
 
@@ -62,19 +65,42 @@ class AbstractAzureStorageDatastore(AbstractDatastore):
         **more: Any,
     ) -> None:
         super().__init__(workspace, name, datastore_type)
-        self.container_name = container_name or name
-        self.account_name = account_name or "lapis"
-        self.sas_token, self.account_key, self.credential_type = sas_token, account_key, None
-        self.protocol, self.endpoint = protocol or "file", endpoint
-        self._folder = str(more.get("_folder") or "")
+        self._view: dict[str, Any] = more.get("_view") or {}
+        options = self._view.get("options") or {}
+        self.container_name = container_name or str(self._view.get("url", name)).rpartition("/")[2]
+        self.account_name = account_name or options.get("account_name") or "lapis"
+        self.protocol = protocol or options.get("protocol") or ("https" if self._in_objects else "file")
+        self.endpoint = endpoint or options.get("endpoint") or ("core.windows.net" if self._in_objects else None)
+        self.credential_type = options.get("credential_type")
+        self._folder = str(self._view.get("folder") or "")
+
+    @property
+    def account_key(self) -> str | None:
+        """Asked from the server each time, and kept nowhere here."""
+        return self._secret("account_key")
+
+    @property
+    def sas_token(self) -> str | None:
+        return self._secret("sas_token")
 
     @property
     def is_sas(self) -> bool:
-        return self.sas_token is not None
+        return self.credential_type == "Sas"
+
+    @property
+    def _in_objects(self) -> bool:
+        return "url" in self._view
+
+    def _secret(self, name: str) -> str | None:
+        if not self._in_objects:
+            return None
+        path = self.workspace._base + "/datastore/access"
+        found = self.workspace._client.call("GET", path, query={"name": self.name})["credentials"].get(name)
+        return None if found is None else str(found)
 
     def path(self, path: str | None = None, data_reference_name: str | None = None) -> DataReference:
         """A place in this datastore."""
-        return DataReference(self, data_reference_name, path)
+        return DataReference(self).path(path, data_reference_name)
 
     def as_mount(self) -> DataReference:
         return DataReference(self).as_mount()
@@ -92,7 +118,7 @@ class AbstractAzureStorageDatastore(AbstractDatastore):
         folder = os.fspath(src_dir)
         if not os.path.isdir(folder):
             raise UserErrorException(f"upload(): there is no folder {os.path.abspath(folder)}.")
-        files = [os.path.join(where, name) for where, _, names in os.walk(folder) for name in sorted(names)]
+        files = [path for path, _ in files_below(folder, other=refuse_other)]
         return self._copy_in(files, folder, target_path, overwrite, show_progress)
 
     def upload_files(
@@ -117,15 +143,13 @@ class AbstractAzureStorageDatastore(AbstractDatastore):
         self, target_path: Any, prefix: str | None = None, overwrite: bool = False, show_progress: bool = True
     ) -> int:
         """Copy what begins with `prefix` to a folder; how many files."""
-        root = self._root()
-        count = 0
-        for where, _, names in os.walk(root):
-            for name in sorted(names):
-                source = os.path.join(where, name)
-                inside = os.path.relpath(source, root).replace(os.sep, "/")
-                if inside == prefix or inside.startswith(prefix or ""):
-                    target = resolve_under(os.fspath(target_path), check_path(inside))
-                    count += _copy(source, target, overwrite)
+        if self._in_objects:
+            count = self._bring(target_path, prefix or "", overwrite, show_progress)
+        else:
+            inside = (prefix or "").rpartition("/")[0]  # nothing else need be looked at
+            found = files_below(self._root(), inside)
+            wanted = [(path, name) for path, name in found if name.startswith(prefix or "")]
+            count = copy_files(wanted, os.fspath(target_path), overwrite)
         if show_progress:
             print(f"Downloaded {count} files", file=sys.stderr)
         return count
@@ -134,21 +158,44 @@ class AbstractAzureStorageDatastore(AbstractDatastore):
         self, paths: list[str], relative_to: str | None, target_path: str | None, overwrite: bool, show: bool
     ) -> DataReference:
         into = "" if target_path in (None, "", ".", "/") else check_path(str(target_path).strip("/"))
-        root = self._root()
         planned = []
         for path in paths:
             inside = os.path.basename(path) if relative_to is None else os.path.relpath(path, relative_to)
             name = inside.replace(os.sep, "/")
             if name.startswith("../"):
                 raise UserErrorException(f"{path} does not lie below relative_root {relative_to}. Nothing was copied.")
-            planned.append((path, resolve_under(root, check_path(f"{into}/{name}" if into else name))))
-        copied = sum(_copy(source, target, overwrite) for source, target in planned)
+            planned.append((path, check_path(f"{into}/{name}" if into else name)))
+        copied = self._put(planned, overwrite, show)
         if show:
             kept = len(planned) - copied
             print(f"Uploaded {copied} files" + (f", {kept} were there already" if kept else ""), file=sys.stderr)
         return DataReference(self, path_on_datastore=into or None)
 
+    def _put(self, planned: list[tuple[str, str]], overwrite: bool, show: bool) -> int:
+        if self._in_objects:
+            return place_of(self.workspace, self.name, show).put(planned, overwrite)
+        return copy_files(planned, self._root(), overwrite)
+
+    def _bring(self, target: Any, prefix: str, overwrite: bool, show: bool) -> int:
+        place = place_of(self.workspace, self.name, show)
+        wanted = []
+        for file in place.find(prefix.rpartition("/")[0]):
+            to = resolve_under(os.fspath(target), check_path(file.path[1:]))
+            if file.path[1:].startswith(prefix) and (overwrite or not os.path.exists(to)):
+                wanted.append((file, to))
+        place.bring(wanted, copy=True)
+        return len(wanted)
+
+    def _where(self) -> str | ObjectPlace:
+        """What a dataset's sources are searched in."""
+        return place_of(self.workspace, self.name) if self._in_objects else self._root()
+
+    def _folder_or_none(self) -> str | None:
+        return None if self._in_objects else self._root()
+
     def _root(self) -> str:
+        if self._in_objects:
+            raise UserErrorException(f"Datastore '{self.name}' is no folder: it lies at {endpoint_of(self._view)}.")
         if not os.path.isdir(self._folder):
             raise UserErrorException(
                 f"Datastore '{self.name}' is a folder of the server's machine, and this process runs on another one."
@@ -168,7 +215,44 @@ class AzureFileDatastore(AbstractAzureStorageDatastore):
     file_service: Any = None
 
 
-class Datastore:
+class AzureDataLakeGen2Datastore(AbstractAzureStorageDatastore):
+    resource_url: str | None = None
+    service_data_access_auth_identity: Any = None
+
+    @property
+    def tenant_id(self) -> str | None:
+        return self._view["options"].get("tenant_id")  # type: ignore[no-any-return]
+
+    @property
+    def client_id(self) -> str | None:
+        return self._view["options"].get("client_id")  # type: ignore[no-any-return]
+
+    @property
+    def client_secret(self) -> str | None:
+        return self._secret("client_secret")
+
+    @property
+    def authority_url(self) -> str | None:
+        return self._view["options"].get("authority_url")  # type: ignore[no-any-return]
+
+
+class S3Datastore(AbstractAzureStorageDatastore):
+    """Lapis' own: a bucket of Amazon S3 or of a server that speaks its protocol."""
+
+
+class GcsDatastore(AbstractAzureStorageDatastore):
+    """Lapis' own: a bucket of Google Cloud Storage."""
+
+
+_CLASSES = {
+    "AzureFile": AzureFileDatastore,
+    LAKE: AzureDataLakeGen2Datastore,
+    S3: S3Datastore,
+    GCS: GcsDatastore,
+}
+
+
+class Datastore(ObjectStoreRegistration):
     """`Datastore(workspace, name)` gives the datastore of that name, as the class that fits its type."""
 
     def __new__(cls, workspace: Workspace, name: str | None = None) -> Any:
@@ -201,10 +285,8 @@ def _later(name: str) -> Any:
 
 
 for _name in (
-    "register_azure_blob_container",
     "register_azure_file_share",
     "register_azure_data_lake",
-    "register_azure_data_lake_gen2",
     "register_azure_my_sql",
     "register_azure_postgre_sql",
     "register_azure_sql_database",
@@ -227,21 +309,4 @@ def _look_up(workspace: Workspace, name: str | None) -> dict[str, Any]:
 
 
 def _from_view(workspace: Workspace, view: dict[str, Any]) -> Any:
-    cls = AzureFileDatastore if view["type"] == "AzureFile" else AzureBlobDatastore
-    return cls(workspace, view["name"], view["type"], _folder=view["folder"])
-
-
-def _copy(source: str, target: str, overwrite: bool) -> int:
-    """1 if it was copied: whole, under a name nobody reads, then renamed."""
-    if os.path.exists(target) and not overwrite:
-        return 0
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    part = f"{target}.{os.getpid()}.part"
-    try:
-        shutil.copyfile(source, part)
-        os.replace(part, target)
-    except BaseException:
-        if os.path.exists(part):
-            os.remove(part)
-        raise
-    return 1
+    return _CLASSES.get(view["type"], AzureBlobDatastore)(workspace, view["name"], view["type"], _view=view)

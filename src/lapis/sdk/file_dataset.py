@@ -7,13 +7,15 @@ import random
 from typing import Any
 from uuid import uuid4
 
-from lapis.domain.data import LOCAL, STORE, WEB, File, is_web
-from lapis.errors import NotThereYet, UserErrorException
+from lapis.domain.data import LOCAL, STORE, WEB, File, is_web, shown_url, web_path
+from lapis.errors import NotFound, NotThereYet, UserErrorException
 from lapis.sdk.abstract_dataset import AbstractDataset
+from lapis.sdk.copying import files_below, refuse_other
 from lapis.sdk.data_reference import DataPath, DataReference
 from lapis.sdk.datastore import AbstractDatastore
 from lapis.sdk.file_sources import resolve
-from lapis.sdk.laying import lay_out_files, web_cache
+from lapis.sdk.laying import describe_all, lay_out_files, remove_laid
+from lapis.sdk.object_store import bringer
 from lapis.sdk.workspace import Workspace
 
 
@@ -31,15 +33,27 @@ class FileDataset(AbstractDataset):
         """Copy its files to a folder (a new temporary one without a name); the paths."""
         import tempfile
 
-        target = os.path.abspath(os.fspath(target_path)) if target_path is not None else tempfile.mkdtemp()
-        files = self._files()
-        if not overwrite:
-            there = [file.path for file in files if os.path.exists(target + file.path)]
-            if there:
-                raise UserErrorException(
-                    f"{target}{there[0]} exists already. Pass overwrite=True to replace it. Nothing was downloaded."
-                )
-        return lay_out_files(files, target, copy=True)
+        try:
+            files = self._files()
+        except NotFound:
+            if not ignore_not_found:
+                raise
+            files = []
+        made = target_path is None
+        target = os.path.abspath(_path("target_path", tempfile.mkdtemp() if made else target_path))
+        there = [] if overwrite else [file.path for file in files if os.path.lexists(target + file.path)]
+        if there:
+            raise UserErrorException(
+                f"{target}{there[0]} exists already. Pass overwrite=True to replace it. Nothing was downloaded."
+            )
+        try:
+            return lay_out_files(
+                files, target, copy=True, ignore_not_found=ignore_not_found, bring=bringer(self._workspace)
+            )
+        except BaseException:
+            if made:
+                os.rmdir(target)
+            raise
 
     def mount(self, mount_point: Any = None, **kwargs: Any) -> DatasetContextManager:
         """Its files under one folder: `with dataset.mount() as context: context.mount_point`, or start() and stop()."""
@@ -90,14 +104,14 @@ class FileDataset(AbstractDataset):
 
     def _recorded(self, workspace: Workspace) -> list[dict[str, Any]]:
         """What the definition stands for at this moment: sizes, and ETags or times."""
+        if any(source["kind"] == STORE for source in self._definition["sources"]):
+            if self._workspace is not None and self._workspace != workspace:
+                raise UserErrorException(
+                    f"This dataset lies in datastores of workspace '{self._workspace.name}' and cannot be registered "
+                    f"in '{workspace.name}'."
+                )
         self._workspace = self._workspace or workspace
-        rows = []
-        for file in self._files():
-            size, mark = file.size, file.mark
-            if file.kind == WEB:
-                size, mark = web_cache().describe(file.place)
-            rows.append({"path": file.path, "kind": file.kind, "place": file.place, "size": size, "mark": mark})
-        return rows
+        return [file._asdict() for file in describe_all(self._files())]
 
 
 class DatasetContextManager:
@@ -111,29 +125,31 @@ class DatasetContextManager:
         mount_point: Any = None,
     ) -> None:
         self._dataset = config
-        self.mount_point = os.fspath(mount_point) if mount_point is not None else None
-        self._made = False
+        self.mount_point = _path("mount_point", mount_point) if mount_point is not None else None
+        self._laid: list[str] | None = None
 
     def start(self) -> DatasetContextManager:
         import tempfile
 
-        if self._made:
+        if self._laid is not None:
             return self
-        if self.mount_point is None:
-            self.mount_point = tempfile.mkdtemp(prefix="lapis-mount-")
-        elif os.path.isdir(self.mount_point) and os.listdir(self.mount_point):
-            raise UserErrorException(f"{self.mount_point} holds files. Mount to a folder that is empty or new.")
-        os.makedirs(self.mount_point, exist_ok=True)
-        lay_out_files(self._dataset._files(), self.mount_point)
-        self._made = True
+        files = self._dataset._files()
+        point = self.mount_point or tempfile.mkdtemp(prefix="lapis-mount-")
+        if os.path.lexists(point) and (not os.path.isdir(point) or os.listdir(point)):
+            raise UserErrorException(f"{point} is a file or holds files. Mount to a folder that is empty or new.")
+        try:
+            self._laid = lay_out_files(files, point, bring=bringer(self._dataset._workspace))
+        except BaseException:
+            if self.mount_point is None:
+                os.rmdir(point)
+            raise
+        self.mount_point = point
         return self
 
     def stop(self) -> None:
-        import shutil
-
-        if self._made and self.mount_point is not None:
-            shutil.rmtree(self.mount_point)  # links only: what they lead to stays
-            self._made = False
+        if self._laid is not None and self.mount_point is not None:
+            remove_laid(self._laid, self.mount_point)  # links only: what they lead to stays
+            self._laid = None
 
     def __enter__(self) -> DatasetContextManager:
         return self.start()
@@ -155,12 +171,16 @@ class FileDatasetFactory:
         for each in path if isinstance(path, (list, set)) or _is_many(path) else [path]:
             source, home = _source(each)
             sources.append(source)
+            if workspace is not None and home is not None and home != workspace:
+                raise UserErrorException(
+                    f"A dataset lies in one workspace; its sources name '{workspace.name}' and '{home.name}'."
+                )
             workspace = workspace or home
         if not sources:
             raise UserErrorException("from_files() was given no path.")
         made: FileDataset = FileDataset._of({"type": "file", "sources": sources, "steps": []}, workspace)
         if validate:
-            made._recorded(workspace) if workspace is not None else _check(made)
+            describe_all(made._files())  # that every source is there and can be read
         return made
 
     @staticmethod
@@ -173,18 +193,19 @@ class FileDatasetFactory:
         source, workspace = _source(target)
         if source["kind"] != STORE or workspace is None:
             raise UserErrorException("upload_directory() copies to a place in a datastore: (datastore, 'path').")
-        folder = os.fspath(src_dir)
+        folder = _path("src_dir", src_dir)
         if not os.path.isdir(folder):
             raise UserErrorException(f"upload_directory(): there is no folder {os.path.abspath(folder)}.")
         from lapis.sdk.datastore import Datastore
 
         matches = glob_matcher(pattern).match if pattern else None
         files = []
-        for where, _, names in os.walk(folder):
-            for name in sorted(names):
-                full = os.path.join(where, name)
-                if matches is None or matches(os.path.relpath(full, folder).replace(os.sep, "/")):
-                    files.append(full)
+        for path, name in files_below(folder, other=refuse_other):
+            if matches is None or matches(name):
+                files.append(path)
+        if not files:
+            where = os.path.abspath(folder)
+            raise UserErrorException(f"upload_directory(): no file in {where} matches {pattern or '**'}.")
         store = Datastore(workspace, source["datastore"])
         store.upload_files(files, folder, source["path"] or None, overwrite, show_progress)
         return FileDatasetFactory.from_files((store, source["path"] or "/"))
@@ -212,6 +233,11 @@ def _source(path: Any) -> tuple[dict[str, Any], Workspace | None]:
             f"from_files() takes web addresses, (datastore, 'path') and paths, not {type(path).__name__} ({path!r})."
         )
     if is_web(path):
+        web_path(path)  # a name can be made of it
+        if "*" in path.partition("?")[0]:
+            raise UserErrorException(
+                f"{shown_url(path)!r} has a wildcard, but the web cannot be searched. List the files."
+            )
         return {"kind": WEB, "url": path}, None
     if "://" in path:
         raise UserErrorException(f"{path!r} cannot be read: this release knows http, https, datastores and paths.")
@@ -221,23 +247,17 @@ def _source(path: Any) -> tuple[dict[str, Any], Workspace | None]:
 def _in_store(datastore: Any, path: Any) -> dict[str, Any]:
     if not isinstance(path, str):
         raise UserErrorException(f"The path in datastore '{datastore.name}' must be text, not {path!r}.")
+    if ".." in path.split("/"):
+        raise UserErrorException(f"The path {path!r} cannot be used: it leads out of datastore '{datastore.name}'.")
     return {"kind": STORE, "datastore": datastore.name, "path": path.strip("/")}
 
 
-def _check(made: FileDataset) -> None:
-    """That every source is there and can be read."""
-    for file in made._files():
-        if file.kind == WEB:
-            web_cache().describe(file.place)
-
-
-def _folder_of(workspace: Workspace | None, name: str) -> str:
+def _folder_of(workspace: Workspace | None, name: str) -> Any:
     from lapis.sdk.datastore import Datastore
 
     if workspace is None:
         raise UserErrorException(f"Which workspace datastore '{name}' belongs to is not known.")
-    folder: str = Datastore(workspace, name)._root()
-    return folder
+    return Datastore(workspace, name)._where()
 
 
 def _count(call: str, count: Any) -> int:
@@ -254,4 +274,14 @@ def _part(call: str, part: Any) -> float:
 
 def _seed(seed: Any) -> int:
     """A seed that is not given is drawn now, so that the dataset stays the same from here on."""
-    return random.SystemRandom().getrandbits(31) if seed is None else int(seed)
+    if seed is None:
+        return random.SystemRandom().getrandbits(31)
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise UserErrorException(f"seed must be a whole number, not {seed!r}.")
+    return seed
+
+
+def _path(what: str, path: Any) -> str:
+    if not isinstance(path, (str, os.PathLike)) or not str(path):
+        raise UserErrorException(f"{what} must be a path, not {path!r}.")
+    return str(os.fspath(path))

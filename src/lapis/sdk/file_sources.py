@@ -6,26 +6,42 @@ import os
 import posixpath
 from typing import Any, Callable, Iterable, Mapping
 
-from lapis.domain.data import LOCAL, STORE, WEB, File, apply_steps, fixed_part, glob_matcher, has_glob, web_path
+from lapis.domain.data import (
+    LOCAL,
+    STORE,
+    WEB,
+    File,
+    apply_steps,
+    fixed_part,
+    glob_matcher,
+    has_glob,
+    shown_url,
+    web_path,
+)
 from lapis.domain.tree import check_path
-from lapis.errors import UserErrorException
+from lapis.errors import NotFound, UserErrorException
+from lapis.sdk.copying import files_below
 
-FolderOf = Callable[[str], str]  # the folder of a datastore, by its name
+FolderOf = Callable[[str], Any]  # by a datastore's name: its folder, or an ObjectPlace
 
 
 def resolve(definition: Mapping[str, Any], folder_of: FolderOf) -> list[File]:
     """The files of a dataset, in the order of its sources, then by name."""
     files: list[File] = []
+    bases: list[str] = []
     for source in definition["sources"]:
         if source["kind"] == WEB:
             files.append(File(web_path(source["url"]), WEB, source["url"]))
         else:
-            files.extend(_on_disk(*_place(source, folder_of), _describe(source)))
-    return apply_steps(_relative_to_common(files), definition.get("steps", []))
+            root, pattern = _place(source, folder_of)
+            base, found = (_on_disk if isinstance(root, str) else _in_objects)(root, pattern, _describe(source))
+            bases.append(base)
+            files.extend(found)
+    return apply_steps(_each_once(_relative_to_common(files, bases)), definition.get("steps", []))
 
 
-def _place(source: Mapping[str, Any], folder_of: FolderOf) -> tuple[str, str]:
-    """The root to search below, and the pattern."""
+def _place(source: Mapping[str, Any], folder_of: FolderOf) -> tuple[Any, str]:
+    """The root to search below, a folder or an ObjectPlace, and the pattern."""
     if source["kind"] == STORE:
         return folder_of(source["datastore"]), source["path"]
     if source["kind"] == LOCAL:
@@ -39,31 +55,36 @@ def _describe(source: Mapping[str, Any]) -> str:
     return f"'{source['path']}'"
 
 
-def _on_disk(root: str, pattern: str, what: str) -> Iterable[File]:
+def _on_disk(root: str, pattern: str, what: str) -> tuple[str, Iterable[File]]:
+    """The files, and the folder that their source begins in: a file's own, or the part before the first wildcard."""
     pattern = pattern.strip("/")
-    if pattern and not has_glob(pattern):
+    path = os.path.join(root, pattern)
+    if pattern and (not has_glob(pattern) or os.path.isfile(path)):  # a file may well be called `a[1].txt`
         check_path(pattern)
-        path = os.path.join(root, pattern)
         if os.path.isfile(path):
-            return [_file(path, "/" + pattern)]
+            return os.path.dirname("/" + pattern), [_file(path, "/" + pattern)]
         if not os.path.isdir(path):
-            raise UserErrorException(f"There is no file or folder {what}.")
+            raise NotFound(f"There is no file or folder {what}.")
         pattern += "/**"
     start = os.path.join(root, fixed_part(pattern))
     if not os.path.isdir(start):
-        raise UserErrorException(f"There is no folder {what}: {fixed_part(pattern) or '/'} is not there.")
+        raise NotFound(f"There is no folder {what}: {fixed_part(pattern) or '/'} is not there.")
     matches = glob_matcher(pattern or "**").match
-    found = []
-    for where, folders, names in os.walk(start):
-        folders.sort()
-        for name in sorted(names):
-            path = os.path.join(where, name)
-            inside = os.path.relpath(path, root).replace(os.sep, "/")
-            if matches(inside) and os.path.isfile(path):
-                found.append(_file(path, "/" + inside))
+    inside = fixed_part(pattern or "**")
+    found = [_file(path, "/" + name) for path, name in files_below(root, inside) if matches(name)]
     if not found:
-        raise UserErrorException(f"No file matches {what}.")
-    return found
+        raise NotFound(f"No file matches {what}.")
+    return "/" + inside, sorted(found)
+
+
+def _in_objects(place: Any, pattern: str, what: str) -> tuple[str, Iterable[File]]:
+    pattern = pattern.strip("/")
+    found = place.find(pattern)
+    if not found:
+        raise NotFound(f"No file is or matches {what}.")
+    if [file.path for file in found] == ["/" + pattern]:
+        return os.path.dirname("/" + pattern), found
+    return "/" + (fixed_part(pattern) if has_glob(pattern) else pattern), found
 
 
 def _file(path: str, name: str) -> File:
@@ -71,10 +92,22 @@ def _file(path: str, name: str) -> File:
     return File(name, LOCAL, path, status.st_size, str(status.st_mtime_ns))
 
 
-def _relative_to_common(files: list[File]) -> list[File]:
-    """Names on disk are given relative to the deepest folder that holds them all; web names stay whole."""
-    folders = [file.path.rsplit("/", 1)[0] or "/" for file in files if file.kind == LOCAL]
-    if not folders:
+def _relative_to_common(files: list[File], bases: list[str]) -> list[File]:
+    """Names on disk are given relative to the deepest folder that all sources begin in; web names stay whole."""
+    if not bases:
         return files
-    common = posixpath.commonpath(folders).rstrip("/")
-    return [file if file.kind != LOCAL else file._replace(path=file.path[len(common) :]) for file in files]
+    common = posixpath.commonpath(bases).rstrip("/")
+    return [file if file.kind == WEB else file._replace(path=file.path[len(common) :]) for file in files]
+
+
+def _each_once(files: list[File]) -> list[File]:
+    """A file that two sources name counts once; two files of one name are an error, as one would hide the other."""
+    seen: dict[str, File] = {}
+    for file in files:
+        other = seen.setdefault(file.path, file)
+        if other.place != file.place:
+            raise UserErrorException(
+                f"Two files of the dataset have the name {file.path}: {shown_url(other.place)} and "
+                f"{shown_url(file.place)}. Make a dataset of each."
+            )
+    return list(seen.values())

@@ -5,63 +5,107 @@ from __future__ import annotations
 import os
 from typing import Any, Mapping, NamedTuple
 
-from lapis.domain.data import STORE
+from lapis.domain.data import (
+    STORE,
+    check_path_on_compute,
+    check_reference_name,
+    output_place,
+    parse_mirrors,
+)
 from lapis.errors import NotThereYet, UserErrorException
+from lapis.sdk.abstract_dataset import AbstractDataset
 from lapis.sdk.consumption import DIRECT, DatasetConsumptionConfig
 from lapis.sdk.data_reference import DataReference
 from lapis.sdk.file_dataset import FileDataset
+from lapis.sdk.output_dataset_config import OutputDatasetConfig, OutputFileDatasetConfig, UploadOptions
+from lapis.sdk.tabular_dataset import TabularDataset
 
 
 class RunData(NamedTuple):
     inputs: list[dict[str, Any]]
+    outputs: list[dict[str, Any]]
     uses: list[tuple[str, str, str]]  # asset id, role, name: lineage
 
 
 def is_data(value: Any) -> bool:
-    return isinstance(value, (DatasetConsumptionConfig, DataReference, FileDataset))
+    return isinstance(value, (DatasetConsumptionConfig, OutputDatasetConfig, DataReference, AbstractDataset))
 
 
 def as_argument(value: Any) -> Any:
     """What stands in the command line until the agent knows the path."""
     if isinstance(value, DataReference):
         return str(value)  # a variable: the agent sets it
+    if isinstance(value, TabularDataset):
+        raise UserErrorException("A table in arguments needs a name to get it by: dataset.as_named_input('name').")
     if isinstance(value, FileDataset):
         raise UserErrorException("A dataset in arguments needs a way to get it: dataset.as_mount() or as_download().")
     return {"input": value.name}
 
 
-def collect(arguments: list[Any], references: Mapping[str, Any], workspace: Any) -> RunData:
+def checked_mirrors() -> str | None:
+    """LAPIS_URL_MIRRORS as it goes with a run."""
+    mirrors = os.environ.get("LAPIS_URL_MIRRORS")
+    parse_mirrors(mirrors)
+    return mirrors
+
+
+def collect(arguments: list[Any], references: Mapping[str, Any], workspace: Any, run_id: str) -> RunData:
     """Everything that the arguments and the run configuration's data_references name, each once."""
     inputs: dict[str, dict[str, Any]] = {}
+    outputs: dict[str, dict[str, Any]] = {}
     uses = []
     for value in arguments:
         if isinstance(value, DatasetConsumptionConfig):
-            inputs[value.name] = _dataset(value, workspace)
-            if value.dataset.id is not None:
+            _add("input", inputs, value.name, _dataset(value, workspace))
+            if value.dataset.id is not None and value.dataset._workspace == workspace:
                 uses.append((value.dataset.id, "input", value.name))
+        elif isinstance(value, OutputDatasetConfig):
+            _add("output", outputs, value.name, _output(value, workspace, run_id))
         elif isinstance(value, DataReference):
-            inputs["$" + value.data_reference_name] = _reference(
-                value.data_reference_name, value.datastore, value.path_on_datastore, value.mode, value.path_on_compute,
-                value.overwrite,
-            )  # fmt: skip
+            name = value.data_reference_name
+            place = _reference(
+                name, value.datastore, value.path_on_datastore, value.mode, value.path_on_compute, value.overwrite
+            )
+            _add("data reference", inputs, "$" + name, place)
     for name, config in references.items():
         from lapis.sdk.datastore import Datastore
 
         store = Datastore(workspace, config.data_store_name)
-        inputs["$" + name] = _reference(
-            name, store, config.path_on_data_store, config.mode, config.path_on_compute, config.overwrite
-        )
-    return RunData(list(inputs.values()), uses)
+        path_on_compute = check_path_on_compute(config.path_on_compute)
+        place = _reference(name, store, config.path_on_data_store, config.mode, path_on_compute, config.overwrite)
+        _add("data reference", inputs, "$" + check_reference_name(name), place)
+    both = sorted(inputs.keys() & outputs.keys())
+    if both:
+        raise UserErrorException(f"'{both[0]}' names an input and an output of the run. Rename one of them.")
+    return RunData(list(inputs.values()), list(outputs.values()), uses)
+
+
+def _add(what: str, found: dict[str, dict[str, Any]], name: str, value: dict[str, Any]) -> None:
+    """The same again is the same; something else under one name would hide what was there."""
+    if found.setdefault(name, value) != value:
+        shown = name.lstrip("$")
+        raise UserErrorException(f"Two different {what}s of the run are named '{shown}'. Rename one of them.")
 
 
 def _dataset(value: DatasetConsumptionConfig, workspace: Any) -> dict[str, Any]:
     dataset = value.dataset
-    if not isinstance(dataset, FileDataset):
-        raise NotThereYet(f"A run with an input of type {type(dataset).__name__} is not there yet in this release.")
+    if isinstance(dataset, OutputDatasetConfig):
+        raise UserErrorException(
+            f"Input '{value.name}' is the output of another run, which is not known here: as_input() joins the steps of "
+            "a pipeline. Use register_on_complete() and Dataset.get_by_name()."
+        )
+    if isinstance(dataset, TabularDataset):
+        if value.mode != DIRECT:
+            raise UserErrorException(
+                f"Input '{value.name}' is a table, which is not mounted or downloaded: "
+                f"use as_named_input('{value.name}'), and run.input_datasets['{value.name}'] in the script."
+            )
+    elif not isinstance(dataset, FileDataset):
+        raise UserErrorException(f"Input '{value.name}' must be a dataset, not {type(dataset).__name__}.")
     if value.mode == DIRECT and dataset.id is None:
         raise UserErrorException(
-            f"Input '{value.name}' is neither mounted nor downloaded, and its dataset is not registered: use as_mount(), "
-            "or register() it first."
+            f"Input '{value.name}' is neither mounted nor downloaded, and its dataset is not registered: use "
+            "as_mount(), or register() it first."
         )
     dataset._workspace = dataset._workspace or workspace
     stores = {s["datastore"] for s in dataset._definition["sources"] if s["kind"] == STORE}
@@ -74,20 +118,45 @@ def _dataset(value: DatasetConsumptionConfig, workspace: Any) -> dict[str, Any]:
         "path_on_compute": value.path_on_compute,
         "definition": dataset._definition,
         "dataset_id": dataset.id,
-        "folders": {name: Datastore(dataset._workspace, name)._root() for name in sorted(stores)},
+        "folders": {name: Datastore(dataset._workspace, name)._folder_or_none() for name in sorted(stores)},
     }
 
 
-def _reference(name: str, store: Any, path: Any, mode: str, path_on_compute: Any, overwrite: bool) -> dict[str, Any]:
-    from lapis.domain.tree import resolve_under
+def _output(value: OutputDatasetConfig, workspace: Any, run_id: str) -> dict[str, Any]:
+    """As a reference to write to, with what becomes of it when the run has completed."""
+    from lapis.sdk.datastore import Datastore
 
-    root = store._root()
+    if not isinstance(value, OutputFileDatasetConfig):
+        raise NotThereYet(f"A run with an output of type {type(value).__name__} is not there yet in this release.")
+    store, template = value.destination or (Datastore(workspace, "workspaceblobstore"), None)
+    if store.workspace != workspace:
+        raise UserErrorException(f"Output '{value.name}' goes to a datastore of workspace '{store.workspace.name}'.")
+    path = output_place(template, run_id, value.name)
+    options, registration = value._options or UploadOptions(), value._registration
+    place = _reference(value.name, store, path, value.mode, check_path_on_compute(value.source), options.overwrite)
+    return dict(
+        place,
+        type="output",
+        globs=options.source_globs,
+        source={"kind": STORE, "datastore": store.name, "path": path},
+        register=None if registration is None else dict(vars(registration)),
+    )
+
+
+def _reference(name: str, store: Any, path: Any, mode: str, path_on_compute: Any, overwrite: bool) -> dict[str, Any]:
+    from lapis.domain.tree import check_path, resolve_under
+
     inside = (path or "").strip("/")
+    root = store._folder_or_none()
+    if root is None:
+        place: Any = {"datastore": store.name, "path": check_path(inside) if inside else ""}
+    else:
+        place = resolve_under(root, inside) if inside else os.path.realpath(root)
     return {
         "type": "reference",
         "name": name,
         "mode": mode,
         "path_on_compute": path_on_compute,
-        "place": resolve_under(root, inside) if inside else os.path.realpath(root),
+        "place": place,
         "overwrite": bool(overwrite),
     }

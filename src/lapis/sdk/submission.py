@@ -51,10 +51,10 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
     folder = _checked_folder(config.source_directory)
     job, warnings = _checked_job(run_config, folder)
     given = [*(run_config.arguments or []), *(run_config.command if isinstance(run_config.command, list) else [])]
-    data = run_data.collect(given, run_config.data_references, experiment.workspace)
-    job.update(inputs=data.inputs, url_mirrors=os.environ.get("LAPIS_URL_MIRRORS"))
-    target = _checked_target(run_config.target)
     run_id = check_run_id(more.get("run_id") or _new_id(experiment.name))
+    data = run_data.collect(given, run_config.data_references, experiment.workspace, run_id)
+    job.update(inputs=data.inputs, outputs=data.outputs, url_mirrors=run_data.checked_mirrors())
+    target = _checked_target(run_config.target)
     snapshot_id, said = send_snapshot(experiment.workspace, folder)
     body = {
         "experiment": experiment.name,

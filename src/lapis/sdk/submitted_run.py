@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any
 
-from lapis.errors import NotThereYet, UserErrorException
+from lapis.errors import UserErrorException
 from lapis.sdk import local
 from lapis.sdk.client import Client
 from lapis.sdk.experiment import Experiment
@@ -30,19 +30,22 @@ class InputDatasets(dict):  # type: ignore[type-arg]
 
         return AbstractDataset.get_by_id(self.workspace, value)
 
+    def get(self, key: str, default: Any = None) -> Any:
+        return self[key] if key in self else default
+
     def __missing__(self, key: str) -> Any:
         raise UserErrorException(f"This run has no input named '{key}'. It has: {', '.join(self) or 'none'}.")
 
 
 class OutputDatasets(dict):  # type: ignore[type-arg]
-    """The outputs of a run by name."""
+    """The outputs of a run by name: the folder to write each to."""
 
     def __init__(self, workspace: Any) -> None:
-        super().__init__()
+        super().__init__(json.loads(os.environ.get("LAPIS_OUTPUTS") or "{}"))
         self.workspace = workspace
 
     def __missing__(self, key: str) -> Any:
-        raise NotThereYet(f"Run.output_datasets['{key}']")
+        raise UserErrorException(f"This run has no output named '{key}'. It has: {', '.join(self) or 'none'}.")
 
 
 class _SubmittedRun(Run):

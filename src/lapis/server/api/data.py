@@ -22,6 +22,11 @@ def datastore(system: TheSystem, actor: TheActor, workspace_id: str, name: str |
     return answer(system.data.datastore(actor, workspace_id, name))
 
 
+@router.get("/datastore/access")
+def datastore_access(system: TheSystem, actor: TheActor, workspace_id: str, name: str) -> Response:
+    return answer(system.data.datastore_access(actor, workspace_id, name))
+
+
 @router.post("/datastores")
 def register_datastore(system: TheSystem, actor: TheActor, workspace_id: str, new: NewDatastore) -> Response:
     return answer(system.data.register_datastore(actor, workspace_id, new), 201)
@@ -76,6 +81,11 @@ def change_dataset(
     changes: dict[str, Any] = Body(),  # noqa: B008
 ) -> Response:
     return answer(system.data.change_dataset(actor, workspace_id, dataset_id, changes))
+
+
+@router.get("/datasets/{dataset_id}/files")
+def files_of_dataset(system: TheSystem, actor: TheActor, workspace_id: str, dataset_id: str) -> Response:
+    return answer({"files": system.data.files(actor, workspace_id, dataset_id)})
 
 
 @router.get("/runs/{run_id}/datasets")

@@ -8,12 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lapis.data import helper
 from lapis.domain.data import check_dataset_name, check_datastore_name
-from lapis.domain.run import check_labels
+from lapis.domain.object_store import check_object_store, credential_type
+from lapis.domain.run import check_labels, check_text
 from lapis.errors import Conflict, NotFound, UserErrorException
 from lapis.server.control.access import Actor
 from lapis.server.control.shelf import Shelf
 from lapis.server.store.assets import DATASET, DATASTORE, Asset
+from lapis.server.store.sealed import Sealer
 
 # What every workspace has, as Azure's have: a name and the type that users see.
 BUILT_IN = {
@@ -22,6 +25,7 @@ BUILT_IN = {
     "workspaceartifactstore": "AzureBlob",
 }
 DEFAULT = "workspaceblobstore"
+_CHECK_SECONDS = 45.0  # for an object store to answer when it is registered
 
 
 @dataclass(frozen=True)
@@ -30,8 +34,13 @@ class NewDatastore:
 
     name: str
     type: str
-    folder: str
+    folder: str | None = None  # of the server's machine, or
+    url: str | None = None  # scheme://container
+    options: dict[str, str] = field(default_factory=dict)
+    credentials: dict[str, str] = field(default_factory=dict, repr=False)
     overwrite: bool = False
+    create: bool = False  # the container, where it is not there
+    skip_validation: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,12 +53,15 @@ class NewDataset:
     description: str | None = None
     tags: dict[str, str | None] = field(default_factory=dict)
     create_new_version: bool = False
+    run_id: str | None = None  # the run that wrote it, as its output of that name
+    output: str | None = None
 
 
 class Data:
     def __init__(self, shelf: Shelf, home: str, now: Callable[[], float]) -> None:
         self._shelf = shelf
         self._folder = os.path.join(home, "stores")
+        self._sealer = Sealer(home)
         self._now = now
 
     # -- datastores
@@ -76,19 +88,48 @@ class Data:
         check_datastore_name(new.name)
         if new.name in BUILT_IN:
             raise Conflict(f"Datastore '{new.name}' belongs to the workspace and cannot be registered anew.")
-        if not os.path.isabs(new.folder) or not os.path.isdir(new.folder):
-            raise UserErrorException(f"Datastore '{new.name}' needs a folder of the server's machine: {new.folder} is none.")
+        self._refuse_second(workspace_id, new)
+        body = self._folder_body(new) if new.url is None else self._object_body(new)
         if new.overwrite:
             self._shelf.assets.remove(workspace_id, DATASTORE, new.name)
 
         def which(there: Asset | None) -> Asset | None:
-            if there is not None:
-                raise Conflict(f"A datastore named '{new.name}' exists already. Pass overwrite=True to replace it.")
+            if there is not None:  # somebody was quicker
+                raise _exists(new.name)
             return None
 
-        body = {"type": new.type, "folder": new.folder}
         asset = Asset(str(uuid.uuid4()), workspace_id, DATASTORE, new.name, self._now(), body=body)
         return self._view(self._shelf.assets.add(asset, which))
+
+    def datastore_access(self, actor: Actor, workspace_id: str, name: str) -> dict[str, Any]:
+        """A datastore with its credentials, for whoever may use them: the user, and runs of this workspace."""
+        actor.may_read(workspace_id)
+        actor.may_upload()
+        view = self.datastore(actor, workspace_id, name)
+        if "url" not in view:
+            return view
+        sealed = self._shelf.assets.find(workspace_id, DATASTORE, view["name"])[0].body["sealed"]
+        return {**view, "credentials": self._sealer.open(sealed, f"datastore '{view['name']}'")}
+
+    def _refuse_second(self, workspace_id: str, new: NewDatastore) -> None:
+        if not new.overwrite and self._shelf.assets.find(workspace_id, DATASTORE, new.name):
+            raise _exists(new.name)
+
+    def _folder_body(self, new: NewDatastore) -> dict[str, Any]:
+        folder = new.folder or ""
+        if not os.path.isabs(folder) or not os.path.isdir(folder):
+            raise UserErrorException(f"Datastore '{new.name}' needs a folder of this machine: {folder!r} is none.")
+        return {"type": new.type, "folder": folder}
+
+    def _object_body(self, new: NewDatastore) -> dict[str, Any]:
+        """What is kept of an object store: its credentials sealed, once it has let us in with them."""
+        view = {"name": new.name, "type": new.type, "url": new.url, "options": new.options}
+        access = {**view, "credentials": new.credentials}
+        check_object_store(access)
+        if not new.skip_validation:
+            helper.ask_once({"do": "check", "store": access, "create": new.create}, _CHECK_SECONDS)
+        options = {**new.options, "credential_type": credential_type(access)}
+        return {"type": new.type, "url": new.url, "options": options, "sealed": self._sealer.seal(new.credentials)}
 
     def unregister_datastore(self, actor: Actor, workspace_id: str, name: str) -> None:
         actor.may_change_workspace()
@@ -114,7 +155,8 @@ class Data:
         return {"name": name, "type": BUILT_IN[name], "folder": folder, "default": name == self._default(workspace_id)}
 
     def _view(self, asset: Asset) -> dict[str, Any]:
-        return {"name": asset.name, "default": asset.name == self._default(asset.workspace_id), **asset.body}
+        shown = {key: value for key, value in asset.body.items() if key != "sealed"}
+        return {"name": asset.name, "default": asset.name == self._default(asset.workspace_id), **shown}
 
     # -- datasets
 
@@ -122,6 +164,13 @@ class Data:
         actor.may_read(workspace_id)
         actor.may_upload()
         check_dataset_name(new.name)
+        if not new.definition.get("type") or not isinstance(new.definition.get("sources"), list):
+            raise UserErrorException(f"The definition of dataset '{new.name}' needs a type and sources.")
+        if new.run_id is not None:
+            actor.may_write(workspace_id, new.run_id)
+            before = self._written_before(workspace_id, new.run_id, new.output or "")
+            if before is not None:
+                return _without_files(before)  # an agent repeats itself when a reply is lost
         tags = check_labels("tags", new.tags)
         body = {"definition": new.definition, "files": new.files, "description": new.description or "", "tags": tags}
 
@@ -136,12 +185,22 @@ class Data:
             )
 
         asset = Asset(str(uuid.uuid4()), workspace_id, DATASET, new.name, self._now(), body=body)
-        return self._shelf.assets.add(asset, which).to_json()
+        kept = self._shelf.assets.add(asset, which)
+        if new.run_id is not None:
+            self._shelf.assets.note_use(workspace_id, new.run_id, [(kept.id, "output", new.output or "")])
+        return _without_files(kept)
+
+    def _written_before(self, workspace_id: str, run_id: str, output: str) -> Asset | None:
+        self._shelf.runs.get(workspace_id, run_id)  # NotFound
+        for use in self._shelf.assets.uses_of(workspace_id, run_id):
+            if (use["role"], use["as"]) == ("output", output) and use["name"] is not None:
+                return self._shelf.assets.get(workspace_id, use["id"])
+        return None
 
     def datasets(self, actor: Actor, workspace_id: str) -> list[dict[str, Any]]:
         """The newest version of each."""
         actor.may_read(workspace_id)
-        return [asset.to_json() for asset in self._shelf.assets.find(workspace_id, DATASET, newest=True)]
+        return [_without_files(asset) for asset in self._shelf.assets.find(workspace_id, DATASET, newest=True)]
 
     def dataset(self, actor: Actor, workspace_id: str, name: str, version: int | None) -> dict[str, Any]:
         actor.may_read(workspace_id)
@@ -154,14 +213,22 @@ class Data:
         if not chosen:
             known = ", ".join(str(asset.version) for asset in reversed(found))
             raise UserErrorException(f"Dataset '{name}' has no version {version}. It has: {known}.")
-        return chosen[0].to_json()
+        return _without_files(chosen[0])
 
     def dataset_by_id(self, actor: Actor, workspace_id: str, asset_id: str) -> dict[str, Any]:
         actor.may_read(workspace_id)
+        return _without_files(self._dataset(workspace_id, asset_id))
+
+    def files(self, actor: Actor, workspace_id: str, asset_id: str) -> list[dict[str, Any]]:
+        """What a version stood for when it was registered: names, sizes, ETags or times."""
+        actor.may_read(workspace_id)
+        return list(self._dataset(workspace_id, asset_id).body["files"])
+
+    def _dataset(self, workspace_id: str, asset_id: str) -> Asset:
         found = self._shelf.assets.get(workspace_id, asset_id)
         if found.kind != DATASET:
             raise NotFound(f"No dataset with id '{asset_id}' in this workspace.")
-        return found.to_json()
+        return found
 
     def change_dataset(
         self, actor: Actor, workspace_id: str, asset_id: str, changes: Mapping[str, Any]
@@ -169,6 +236,11 @@ class Data:
         """`tags` sets some, `remove_tags` removes some, `description` replaces."""
         actor.may_read(workspace_id)
         actor.may_upload()
+        unknown = sorted(set(changes) - {"tags", "remove_tags", "description"})
+        if unknown:
+            raise UserErrorException(f"A dataset has no {', '.join(unknown)} to change.")
+        check_text("description", changes.get("description"))
+        self._dataset(workspace_id, asset_id)
 
         def apply(asset: Asset) -> Asset:
             tags = {**asset.body["tags"], **check_labels("tags", changes.get("tags") or {})}
@@ -176,7 +248,7 @@ class Data:
             description = changes.get("description", asset.body["description"])
             return replace(asset, body={**asset.body, "tags": tags, "description": description})
 
-        return self._shelf.assets.change(workspace_id, asset_id, apply).to_json()
+        return _without_files(self._shelf.assets.change(workspace_id, asset_id, apply))
 
     def unregister_dataset(self, actor: Actor, workspace_id: str, name: str) -> None:
         """Every version of that name. The data itself stays where it is."""
@@ -187,4 +259,14 @@ class Data:
     def lineage(self, actor: Actor, workspace_id: str, asset_id: str) -> list[dict[str, Any]]:
         """Runs that read or wrote a dataset version."""
         actor.may_read(workspace_id)
+        self._dataset(workspace_id, asset_id)
         return self._shelf.assets.used_by(workspace_id, asset_id)
+
+
+def _without_files(asset: Asset) -> dict[str, Any]:
+    """As lists show it: there may be many thousand files."""
+    return {key: value for key, value in asset.to_json().items() if key != "files"}
+
+
+def _exists(name: str) -> Conflict:
+    return Conflict(f"A datastore named '{name}' exists already. Pass overwrite=True to replace it.")

@@ -1,0 +1,139 @@
+"""Object stores as an agent uses them: a folder stands in for a place in one, filled before and sent back after.
+
+The agent has no packages: a helper process does its errands. Credentials are asked for when they are needed, with the
+agent's own token; they are in no file of the run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from lapis.errors import AzureMLException, ServiceException, UserErrorException
+from lapis.sdk.client import Client
+from lapis.sdk.object_store import ObjectPlace
+
+if TYPE_CHECKING:
+    from lapis.data.helper import Helper
+
+Say = Callable[[str], None]
+
+
+class Objects:
+    """`say` tells how far it is; `look` is called now and then and may raise, to stop it."""
+
+    def __init__(
+        self,
+        client: Client,
+        workspace_id: str,
+        folder: str,
+        say: Say = lambda text: None,
+        look: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._client, self._base = client, f"/workspaces/{workspace_id}"
+        self._folder = os.path.join(folder, "objects")
+        self._say, self._look = say, look
+        self._helper: Helper | None = None
+
+    def close(self) -> None:
+        if self._helper is not None:
+            self._helper.close()
+
+    def place_of(self, datastore: str) -> ObjectPlace:
+        def access() -> Any:
+            return self._client.call("GET", self._base + "/datastore/access", query={"name": datastore})
+
+        def errand(request: Mapping[str, Any]) -> Any:
+            from lapis.data.helper import Helper  # late: most runs never need it
+
+            def progress(done: int, files: int, size: int) -> None:
+                self._say(f"datastore {datastore}: {done} of {files} files, {size / 1e6:.1f} MB")
+
+            self._helper = self._helper or Helper()
+            return self._helper.ask(request, progress=progress, look=self._look)
+
+        return ObjectPlace(datastore, access, errand)
+
+    def laid(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        """`wanted` with a folder for its place. What the script is to find there has been brought."""
+        if not _in_objects(wanted):
+            return wanted
+        stand_in = os.path.join(self._folder, wanted["type"], wanted["name"])
+        os.makedirs(stand_in, exist_ok=True)
+        place = stand_in
+        if wanted["type"] == "reference" and wanted["mode"] != "upload":
+            place = self._fill(wanted, stand_in)
+        laid = {path: _facts(path) for path in _paths_below(stand_in)}
+        with open(stand_in + ".json", "w") as file:
+            json.dump({"place": place, "laid": laid}, file)
+        return dict(wanted, place=place)
+
+    def again(self, wanted: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The same after the script has ended; None if it had not come so far."""
+        noted = self._noted(wanted) if _in_objects(wanted) else None
+        if noted is None:
+            return None if _in_objects(wanted) else wanted
+        return dict(wanted, place=noted["place"])
+
+    def send_back(self, wanted: Mapping[str, Any]) -> list[str]:
+        """Store what is new or changed; what could not be stored, and why."""
+        noted = self._noted(wanted) if _in_objects(wanted) and wanted["mode"] != "download" else None
+        if noted is None:
+            return []
+        stand_in = os.path.join(self._folder, wanted["type"], wanted["name"])
+        fresh = [path for path in _paths_below(stand_in) if _facts(path) != noted["laid"].get(path)]
+        root = wanted["place"]["path"] if noted["place"] == stand_in else os.path.dirname(wanted["place"]["path"])
+        files = [(path, _key(root, os.path.relpath(path, stand_in))) for path in fresh]
+        overwrite = bool(wanted["overwrite"]) or wanted["mode"] == "mount"  # through a mount, writing replaces
+        try:
+            stored = self.place_of(wanted["place"]["datastore"]).put(files, overwrite)
+        except (AzureMLException, ServiceException, OSError) as error:
+            reason = getattr(error, "message", error)
+            return [f"'{wanted['name']}' could not be uploaded to its datastore: {reason}"]
+        if stored < len(files):
+            kept = len(files) - stored
+            return [f"{kept} files of '{wanted['name']}' exist already in its datastore and were not replaced."]
+        return []
+
+    def _fill(self, wanted: Mapping[str, Any], stand_in: str) -> str:
+        """Bring what is there; the folder, or the file if the place is one."""
+        path = wanted["place"]["path"]
+        store = self.place_of(wanted["place"]["datastore"])
+        found = store.find(path)
+        if [file.path for file in found] == ["/" + path]:
+            one = os.path.join(stand_in, os.path.basename(path))
+            store.bring([(found[0], one)], copy=True)
+            return one
+        if not found and wanted["mode"] == "download":
+            raise UserErrorException("The place it names is not in its datastore.")
+        cut = len(path) + 2 if path else 1
+        # what is downloaded is copied once more, to where the script wants it; what is mounted may be written to
+        store.bring([(f, os.path.join(stand_in, f.path[cut:])) for f in found], copy=wanted["mode"] == "mount")
+        return stand_in
+
+    def _noted(self, wanted: Mapping[str, Any]) -> dict[str, Any] | None:
+        try:
+            with open(os.path.join(self._folder, wanted["type"], wanted["name"] + ".json")) as file:
+                found: dict[str, Any] = json.load(file)
+        except (FileNotFoundError, ValueError):
+            return None
+        return found
+
+
+def _in_objects(wanted: Mapping[str, Any]) -> bool:
+    return isinstance(wanted.get("place"), dict)
+
+
+def _key(root: str, name: str) -> str:
+    return "/".join(filter(None, [root, name.replace(os.sep, "/")]))
+
+
+def _paths_below(folder: str) -> list[str]:
+    return [os.path.join(where, name) for where, _, names in os.walk(folder) for name in sorted(names)]
+
+
+def _facts(path: str) -> list[int]:
+    status = os.lstat(path)
+    return [status.st_size, status.st_mtime_ns]

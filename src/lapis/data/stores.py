@@ -1,0 +1,274 @@
+"""Opens the object store behind a datastore, and finds, reads and writes objects in it. fsspec comes in here only.
+
+Nothing of what a store's library says reaches the user but a code: its messages may quote credentials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from lapis.domain.data import fixed_part, glob_matcher, has_glob
+from lapis.domain.object_store import endpoint_of, shown
+from lapis.domain.tree import check_path
+from lapis.errors import AuthenticationException, NotFound, UserErrorException
+
+REACH_SECONDS = 5.0
+READ_SECONDS = 60
+
+
+class Object(NamedTuple):
+    """One object, and what says whether it is still the same."""
+
+    key: str
+    size: int
+    mark: str  # its ETag, else the time of its last change
+
+
+class Kind(NamedTuple):
+    package: str
+    extra: str
+    what: str
+    open: Callable[[Mapping[str, Any]], Any]
+
+
+class ObjectStore:
+    """`access` is a datastore's view with its credentials. Safe to share between threads."""
+
+    def __init__(self, access: Mapping[str, Any]) -> None:
+        self.name = str(access["name"])
+        self.endpoint = endpoint_of(access)
+        self.bucket = urlsplit(access["url"]).netloc
+        self._kind = KINDS[urlsplit(access["url"]).scheme]
+        self._shown = f"Datastore '{self.name}' ({shown(access)})"
+        try:
+            self._fs = self._kind.open(access)
+        except ImportError as missing:
+            raise UserErrorException(
+                f"Datastore '{self.name}' needs the package '{missing.name or self._kind.package}' in the Python that "
+                f"reads it: pip install 'lapis-ml[{self._kind.extra}]'."
+            ) from None
+        except Exception as error:  # a key that is no key, a token file that is not there
+            raise AuthenticationException(
+                f"{self._shown} cannot be opened with these credentials ({type(error).__name__})."
+            ) from None
+        self._reach()
+
+    def check(self, create: bool = False) -> None:
+        """That the container is there and may be listed; with `create` it is made where it is not."""
+        try:
+            self._call("listed", None, self._fs.ls, self.bucket)
+        except NotFound:
+            if not create:
+                raise
+            self._call("created", None, self._fs.mkdir, self.bucket)
+
+    def find(self, pattern: str) -> list[Object]:
+        """What a path or a pattern stands for, by name: one object, all below a folder, or those that match."""
+        pattern = pattern.strip("/")
+        if pattern and not has_glob(pattern):
+            one = self.info(check_path(pattern))
+            if one is not None:
+                return [one]
+            pattern += "/**"
+        start = "/".join(filter(None, [self.bucket, fixed_part(pattern)]))
+        try:
+            rows = self._call("listed", None, self._fs.find, start, detail=True)
+        except NotFound:
+            rows = {}
+        if not rows:
+            self.check()  # is it the container that is missing?
+        matches = glob_matcher(pattern or "**").match
+        found = [self._object(name, row) for name, row in rows.items() if _is_file(name, row)]
+        return sorted(each for each in found if matches(each.key))
+
+    def info(self, key: str) -> Object | None:
+        try:
+            row = self._call("read", key, self._fs.info, f"{self.bucket}/{key}")
+        except NotFound:
+            return None
+        return self._object(row["name"], row) if _is_file(row["name"], row) else None
+
+    def read(self, key: str, ranges: list[tuple[int, int]]) -> list[bytes]:
+        """Parts of an object, fetched side by side."""
+        begins, ends = [begin for begin, _ in ranges], [end for _, end in ranges]
+        paths = [f"{self.bucket}/{key}"] * len(ranges)
+        return list(self._call("read", key, self._fs.cat_ranges, paths, begins, ends, on_error="raise"))
+
+    def open(self, key: str) -> Any:
+        """A file to read from anywhere in the object."""
+        return self._call("read", key, self._fs.open, f"{self.bucket}/{check_path(key)}", "rb")
+
+    def put(self, path: str, key: str, overwrite: bool) -> bool:
+        """Store a file, whole or not at all. False if it was there already and stays."""
+        if not overwrite and self.info(key) is not None:
+            return False
+        self._call("written", None, self._fs.put_file, path, f"{self.bucket}/{check_path(key)}")
+        return True
+
+    def _object(self, name: str, row: Mapping[str, Any]) -> Object:
+        mark = row.get("etag") or row.get("ETag") or row.get("last_modified") or row.get("LastModified")
+        return Object(name[len(self.bucket) + 1 :], int(row["size"]), str(mark or row.get("mtime")).strip('"'))
+
+    def _call(self, done: str, key: str | None, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        try:
+            return function(*args, **options)
+        except Exception as error:
+            raise self._explained(error, done, key) from None
+
+    def _explained(self, error: Exception, done: str, key: str | None) -> Exception:
+        code = _code(error)
+        if key is not None and isinstance(error, FileNotFoundError) and code not in _NO_CONTAINER:
+            return NotFound(f"{self._shown} has no {key!r}.")
+        if _is_refusal(error):
+            return AuthenticationException(
+                f"{self._shown} cannot be {done}: access is denied ({code}). The credentials are wrong, or do not "
+                "allow it. Register the datastore again with overwrite=True and credentials that do."
+            )
+        if isinstance(error, FileNotFoundError) or code in _NO_CONTAINER or _status(error) == 404:
+            return NotFound(f"{self._shown} cannot be {done}: there is no {self._kind.what} of that name.")
+        if type(error).__name__ in _NO_ANSWER or isinstance(error, (ConnectionError, TimeoutError)):
+            return self._unreachable(code)
+        return UserErrorException(f"{self._shown} cannot be {done}: the store answered {code}.")
+
+    def _reach(self) -> None:
+        """Nobody there is found out now: the libraries would try for minutes."""
+        import socket
+        from urllib.request import getproxies
+
+        parts = urlsplit(self.endpoint)
+        if getproxies().get(parts.scheme):
+            return  # the way leads through a proxy, which only the libraries know how to ask
+        try:
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+            socket.create_connection((parts.hostname or "", port), REACH_SECONDS).close()
+        except (OSError, ValueError) as error:
+            raise self._unreachable(getattr(error, "strerror", None) or str(error)) from None
+
+    def _unreachable(self, reason: str) -> UserErrorException:
+        return UserErrorException(
+            f"{self._shown} cannot be reached: nobody answers at {self.endpoint} ({reason}). Is the endpoint right, "
+            "and does the network lead there?"
+        )
+
+
+def _azure(access: Mapping[str, Any]) -> Any:
+    from adlfs import AzureBlobFileSystem
+
+    options, secret = access["options"], access["credentials"]
+    if secret.get("client_secret"):
+        from azure.identity.aio import ClientSecretCredential
+
+        where = {"authority": urlsplit(options["authority_url"]).netloc} if options.get("authority_url") else {}
+        credential = ClientSecretCredential(
+            options["tenant_id"], options["client_id"], secret["client_secret"], **where
+        )
+        host = urlsplit(endpoint_of(access))
+        return AzureBlobFileSystem(
+            options["account_name"], account_host=host.netloc + host.path, credential=credential, **_NO_CACHE
+        )
+    # a connection string goes before every AZURE_STORAGE_* variable that the process may have
+    words = {"AccountName": options["account_name"], "BlobEndpoint": endpoint_of(access)}
+    if secret.get("account_key"):
+        words["AccountKey"] = secret["account_key"]
+    if secret.get("sas_token"):
+        words["SharedAccessSignature"] = secret["sas_token"].lstrip("?")
+    text = ";".join(f"{name}={value}" for name, value in words.items())
+    return AzureBlobFileSystem(connection_string=text, anon=True, read_timeout=READ_SECONDS, **_NO_CACHE)
+
+
+def _s3(access: Mapping[str, Any]) -> Any:
+    from s3fs import S3FileSystem
+
+    options, secret = access["options"], access["credentials"]
+    config: dict[str, Any] = {
+        "connect_timeout": REACH_SECONDS,
+        "read_timeout": READ_SECONDS,
+        "retries": {"max_attempts": 4},
+    }
+    if options.get("endpoint"):  # servers that are not Amazon's know path style, and not the newest checksums
+        config["s3"] = {"addressing_style": "path"}
+        config["request_checksum_calculation"] = config["response_checksum_validation"] = "when_required"
+    return S3FileSystem(
+        anon=not secret.get("access_key"),
+        key=secret.get("access_key"),
+        secret=secret.get("secret_key"),
+        endpoint_url=options.get("endpoint"),
+        client_kwargs={"region_name": options["region"]} if options.get("region") else None,
+        config_kwargs=config,
+        **_NO_CACHE,
+    )
+
+
+def _gcs(access: Mapping[str, Any]) -> Any:
+    import json
+
+    from gcsfs import GCSFileSystem
+
+    options, secret = access["options"], access["credentials"]
+    token = json.loads(secret["service_account"]) if secret.get("service_account") else "anon"
+    return GCSFileSystem(project=options.get("project"), token=token, endpoint_url=options.get("endpoint"), **_NO_CACHE)
+
+
+_NO_CACHE: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
+
+KINDS = {
+    "az": Kind("adlfs", "azure", "container", _azure),
+    "s3": Kind("s3fs", "s3", "bucket", _s3),
+    "gs": Kind("gcsfs", "gcs", "bucket", _gcs),
+}
+
+
+def _is_file(name: str, row: Mapping[str, Any]) -> bool:
+    return row.get("type") == "file" and not name.endswith("/")  # some tools mark folders with empty objects
+
+
+# The libraries' classes and codes, by name: they are not imported before they are needed.
+_REFUSALS = {
+    "AccessDenied", "AuthenticationFailed", "AuthorizationFailure", "AuthorizationPermissionMismatch",
+    "AzureSigningError", "ClientAuthenticationError", "InvalidAccessKeyId", "NoAuthenticationInformation",
+    "NoCredentialsError",
+    "SignatureDoesNotMatch", "UnsupportedAlgorithm",
+}  # fmt: skip
+_NO_CONTAINER = {"ContainerNotFound", "NoSuchBucket", "ContainerBeingDeleted"}
+_NO_ANSWER = {
+    "ClientConnectorError", "ConnectTimeoutError", "ConnectionClosedError", "EndpointConnectionError", "FSTimeoutError",
+    "ReadTimeoutError", "ServerDisconnectedError", "ServiceRequestError", "ServiceResponseError",
+}  # fmt: skip
+
+
+def _chain(error: BaseException | None) -> list[BaseException]:
+    found: list[BaseException] = []
+    while error is not None and error not in found:
+        found.append(error)
+        error = error.__cause__ or error.__context__
+    return found
+
+
+def _is_refusal(error: BaseException) -> bool:
+    if isinstance(error, PermissionError) or _status(error) in (401, 403):
+        return True
+    return _code(error) in _REFUSALS or type(error).__name__ in _REFUSALS
+
+
+def _status(error: BaseException) -> int | None:
+    for each in _chain(error):
+        status = getattr(each, "status_code", None) or _answer(each).get("ResponseMetadata", {}).get("HTTPStatusCode")
+        if status is not None:
+            return int(status)
+    return None
+
+
+def _code(error: BaseException) -> str:
+    """The store's own word for what went wrong, else the class of the error."""
+    for each in _chain(error):
+        code = getattr(each, "error_code", None) or _answer(each).get("Error", {}).get("Code")
+        if code:
+            return str(getattr(code, "value", code))
+    return type(error).__name__
+
+
+def _answer(error: BaseException) -> Mapping[str, Any]:
+    found = getattr(error, "response", None)  # botocore gives a dict, azure an object
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,174 @@
+"""`Dataset.Tabular`: makes datasets of rows and columns."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from lapis.errors import DatasetValidationError, NotThereYet, UserErrorException
+from lapis.sdk.abstract_dataset import AbstractDataset
+from lapis.sdk.file_dataset import FileDatasetFactory
+from lapis.sdk.path_columns import check_format
+from lapis.sdk.table_types import column_types, encoding_name, header_behaviour
+from lapis.sdk.tabular_dataset import TabularDataset
+
+
+class TabularDatasetFactory:
+    @staticmethod
+    def from_delimited_files(
+        path: Any,
+        validate: bool = True,
+        include_path: bool = False,
+        infer_column_types: bool = True,
+        set_column_types: Any = None,
+        separator: str = ",",
+        header: Any = True,
+        partition_format: str | None = None,
+        support_multi_line: bool = False,
+        empty_as_string: bool = False,
+        encoding: Any = "utf8",
+    ) -> TabularDataset:
+        """Files of rows whose values are separated by a character. With `validate` their first rows are read at once.
+
+        A value in quotes may hold line breaks whether or not `support_multi_line` says so.
+        """
+        if not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n':
+            raise UserErrorException(f"separator must be one character, not {separator!r}.")
+        return _made(path, validate, {
+            "format": "delimited",
+            "separator": separator,
+            "header": header_behaviour(header),
+            "infer": bool(infer_column_types),
+            "types": column_types(set_column_types),
+            "empty_as_string": bool(empty_as_string),
+            "encoding": encoding_name(encoding),
+            "include_path": bool(include_path),
+            "partition_format": check_format(partition_format),
+        })  # fmt: skip
+
+    @staticmethod
+    def from_parquet_files(
+        path: Any,
+        validate: bool = True,
+        include_path: bool = False,
+        set_column_types: Any = None,
+        partition_format: str | None = None,
+    ) -> TabularDataset:
+        return _made(path, validate, {
+            "format": "parquet",
+            "types": column_types(set_column_types),
+            "include_path": bool(include_path),
+            "partition_format": check_format(partition_format),
+        })  # fmt: skip
+
+    @staticmethod
+    def from_json_lines_files(
+        path: Any,
+        validate: bool = True,
+        include_path: bool = False,
+        set_column_types: Any = None,
+        partition_format: str | None = None,
+        invalid_lines: str = "error",
+        encoding: Any = "utf8",
+    ) -> TabularDataset:
+        """Files with one JSON object on each line. A line that is none is an error, or dropped."""
+        if invalid_lines not in ("error", "drop"):
+            raise UserErrorException(f"invalid_lines is 'error' or 'drop', not {invalid_lines!r}.")
+        return _made(path, validate, {
+            "format": "json_lines",
+            "types": column_types(set_column_types),
+            "invalid_lines": invalid_lines,
+            "encoding": encoding_name(encoding),
+            "include_path": bool(include_path),
+            "partition_format": check_format(partition_format),
+        })  # fmt: skip
+
+    @staticmethod
+    def from_sql_query(
+        query: Any, validate: bool = True, set_column_types: Any = None, query_timeout: int = 30
+    ) -> TabularDataset:
+        raise NotThereYet("Dataset.Tabular.from_sql_query")
+
+    @staticmethod
+    def register_pandas_dataframe(
+        dataframe: Any,
+        target: Any,
+        name: str,
+        description: str | None = None,
+        tags: Any = None,
+        show_progress: bool = True,
+        row_group_size: int | None = None,
+        make_target_path_unique: bool = True,
+    ) -> TabularDataset:
+        """Write a data frame to a place in a datastore, as Parquet, and register it, as a new version of the name."""
+        import tempfile
+        from uuid import uuid4
+
+        store, inside = place_in_datastore(target)
+        if not hasattr(dataframe, "columns") or not hasattr(dataframe, "to_parquet"):
+            raise UserErrorException(f"dataframe must be a pandas DataFrame, not {type(dataframe).__name__}.")
+        odd = [column for column in dataframe.columns if not isinstance(column, str)]
+        if odd:
+            raise UserErrorException(f"Names of columns must be text; {odd[0]!r} is not. Rename it first.")
+        if make_target_path_unique:
+            inside = "/".join(filter(None, [inside, uuid4().hex]))
+        from lapis.sdk.arrow import pa, parquet
+
+        with tempfile.TemporaryDirectory() as folder:
+            written = os.path.join(folder, "part-00000.parquet")
+            try:
+                table = pa.Table.from_pandas(dataframe, preserve_index=False)
+                parquet.write_table(table, written, row_group_size=row_group_size)
+            except (pa.ArrowException, ValueError) as error:
+                raise UserErrorException(f"The data frame cannot be written as Parquet: {error}") from None
+            store.upload_files([written], None, inside or None, True, show_progress)
+        made = TabularDatasetFactory.from_parquet_files((store, f"{inside}/part-00000.parquet".lstrip("/")))
+        return made.register(store.workspace, name, description, tags, create_new_version=True)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def register_dask_dataframe(
+        dataframe: Any, target: Any, name: str, description: Any = None, tags: Any = None, show_progress: bool = True
+    ) -> TabularDataset:
+        raise NotThereYet("Dataset.Tabular.register_dask_dataframe")
+
+    @staticmethod
+    def register_spark_dataframe(
+        dataframe: Any, target: Any, name: str, description: Any = None, tags: Any = None, show_progress: bool = True
+    ) -> TabularDataset:
+        raise NotThereYet("Dataset.Tabular.register_spark_dataframe")
+
+
+AbstractDataset.Tabular = TabularDatasetFactory
+
+
+def _made(path: Any, validate: bool, reader: dict[str, Any]) -> TabularDataset:
+    files = FileDatasetFactory.from_files(path, validate=False)
+    definition = {"type": "tabular", "sources": files._definition["sources"], "reader": reader, "steps": []}
+    made: TabularDataset = TabularDataset._of(definition, files._workspace)
+    if not validate:
+        return made
+    from lapis.sdk import table_engine  # the packages it needs are the user's to install, not a fault of the data
+
+    assert table_engine
+    try:
+        made._columns()
+    except UserErrorException as error:
+        raise DatasetValidationError(error.message, error) from None
+    return made
+
+
+def place_in_datastore(target: Any) -> tuple[Any, str]:
+    """A datastore and a path in it."""
+    from lapis.sdk.data_reference import DataPath, DataReference
+    from lapis.sdk.datastore import AbstractDatastore
+
+    if isinstance(target, AbstractDatastore):
+        return target, ""
+    if isinstance(target, DataReference):
+        return target.datastore, (target.path_on_datastore or "").strip("/")
+    if isinstance(target, DataPath):
+        return target._datastore, (target.path_on_datastore or "").strip("/")
+    if isinstance(target, tuple) and len(target) == 2 and isinstance(target[0], AbstractDatastore):
+        if isinstance(target[1], str):
+            return target[0], target[1].strip("/")
+    raise UserErrorException(f"target must be a datastore or (datastore, 'path'), not {target!r}.")

@@ -1,0 +1,523 @@
+"""Datastores in object stores, on real servers: Azurite for Azure Blob, moto and rclone for S3."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from azureml.core import Dataset, Datastore, Experiment, ScriptRunConfig, Workspace
+from azureml.data import OutputFileDatasetConfig
+from azureml.exceptions import UserErrorException
+from lapis.data import helper
+from lapis.data.cache import PIECE, ObjectCache
+from lapis.data.stores import Object, ObjectStore
+from lapis.errors import AuthenticationException, Conflict, NotFound
+from lapis.server.control.access import Access
+from tests.conftest import Home
+from tests.data import servers
+from tests.server.test_gate import ask
+
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.xdist_group("object-stores"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # the libraries' own: they leave sockets to the collector
+]
+
+for _package in ("adlfs", "s3fs"):
+    if find_spec(_package) is None and os.environ.get("CI") != "true":
+        pytest.skip(f"needs the package {_package}", allow_module_level=True)
+
+AWKWARD = ["plain.txt", "with space.txt", "sub/hash#and?mark.txt", "sub/deep/100%.txt", "sub/grüße.txt"]
+
+
+@dataclass
+class Server:
+    """One kind of store: how it is registered, and how to look at it without Lapis' server between."""
+
+    kind: str
+    scheme: str
+    options: dict[str, str]
+    credentials: dict[str, str]
+    wrong: dict[str, str]
+    make: Callable[[str], None]
+
+    def bucket(self) -> str:
+        name = f"data-{os.urandom(4).hex()}"
+        self.make(name)
+        return name
+
+    def direct(self, bucket: str) -> ObjectStore:
+        return ObjectStore(servers.access(self.kind, f"{self.scheme}://{bucket}", self.options, self.credentials))
+
+    def register(self, workspace: Workspace, name: str, bucket: str, **changes: Any) -> Any:
+        given = {**self.options, **self.credentials, **changes}
+        if self.scheme == "az":
+            return Datastore.register_azure_blob_container(workspace, name, bucket, **given)
+        return Datastore.register_s3_bucket(workspace, name, bucket, **given)
+
+
+@pytest.fixture(scope="session")
+def cache(request: pytest.FixtureRequest) -> Path:
+    assert request.config.cache is not None
+    return Path(request.config.cache.mkdir("object-stores"))
+
+
+@pytest.fixture(scope="session")
+def azure(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with servers.azurite(cache, tmp_path_factory.mktemp("azurite")) as address:
+        options = {"account_name": servers.ACCOUNT, "protocol": "http", "endpoint": address}
+        key = {"account_key": servers.ACCOUNT_KEY}
+        wrong = {"account_key": base64.b64encode(b"wrong" * 10).decode()}
+        server = Server("AzureBlob", "az", options, key, wrong, lambda name: server.direct(name).check(create=True))
+        yield server
+
+
+@pytest.fixture(scope="session")
+def s3(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    root = tmp_path_factory.mktemp("s3")
+    keys = {"access_key": "AKIDEXAMPLE", "secret_key": "secretOfTheTests"}
+    with servers.rclone(cache, root, *keys.values()) as endpoint:
+        wrong = {"secret_key": "notTheSecret"}
+        options = {"endpoint": endpoint}
+        server = Server("AmazonS3", "s3", options, keys, wrong, lambda name: server.direct(name).check(create=True))
+        yield server
+
+
+@pytest.fixture(scope="session")
+def s3_in_memory(cache: Path) -> Iterator[Server]:
+    """Another server of the same protocol: with ETags, parts and conditions as Amazon's."""
+    keys = {"access_key": "AKIDEXAMPLE", "secret_key": "secretOfTheTests"}
+    with servers.moto(cache) as endpoint:
+        options = {"endpoint": endpoint, "region": "eu-west-1"}
+        server = Server("AmazonS3", "s3", options, keys, {}, lambda name: server.direct(name).check(create=True))
+        yield server
+
+
+@pytest.fixture(params=["azure", "s3", "s3_in_memory"])
+def server(request: pytest.FixtureRequest) -> Server:
+    found: Server = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(params=["azure", "s3"])
+def guarded(request: pytest.FixtureRequest) -> Server:
+    """Those that look at signatures."""
+    found: Server = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "local"
+    for name in AWKWARD:
+        path = made / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"content of {name}")
+    (made / "empty.txt").touch()
+    return made
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+# -- files
+
+
+def test_what_is_uploaded_comes_back_as_it_was(server: Server, workspace: Workspace, folder: Path) -> None:
+    store = server.register(workspace, "remote", server.bucket())
+    store.upload(str(folder), "up/here", show_progress=False)
+    assert store.download("back", show_progress=False) == len(AWKWARD) + 1
+    assert contents(Path("back/up/here")) == contents(folder)
+    assert store.download("part", prefix="up/here/sub/d", show_progress=False) == 1
+
+
+def test_an_object_that_is_there_stays_unless_overwrite_is_asked_for(
+    server: Server, workspace: Workspace, tmp_path: Path
+) -> None:
+    store = server.register(workspace, "remote", server.bucket())
+    (tmp_path / "a.txt").write_text("old")
+    store.upload_files([str(tmp_path / "a.txt")], show_progress=False)
+    (tmp_path / "a.txt").write_text("new")
+    store.upload_files([str(tmp_path / "a.txt")], show_progress=False)
+    store.download("first", show_progress=False)
+    store.upload_files([str(tmp_path / "a.txt")], overwrite=True, show_progress=False)
+    store.download("second", show_progress=False)
+    assert (Path("first/a.txt").read_text(), Path("second/a.txt").read_text()) == ("old", "new")
+
+
+def test_datasets_find_one_object_all_below_a_folder_and_those_that_match(
+    server: Server, workspace: Workspace, folder: Path
+) -> None:
+    store = server.register(workspace, "remote", server.bucket())
+    store.upload(str(folder), "up", show_progress=False)
+    find = Dataset.File.from_files
+    assert find((store, "up/plain.txt")).to_path() == ["/plain.txt"]
+    assert sorted(find((store, "up")).to_path()) == sorted("/" + name for name in contents(folder))
+    assert find((store, "up/sub/*.txt")).to_path() == ["/grüße.txt", "/hash#and?mark.txt"]
+    assert find((store, "up/**/100*")).to_path() == ["/sub/deep/100%.txt"]
+    assert len(find((store, "up")).take(2).to_path()) == 2
+    with pytest.raises(NotFound, match="No file is or matches 'up/x\\*' of datastore 'remote'"):
+        find((store, "up/x*"))
+
+
+def test_a_registered_version_says_what_it_was(server: Server, workspace: Workspace, folder: Path) -> None:
+    bucket = server.bucket()
+    store = server.register(workspace, "remote", bucket)
+    store.upload(str(folder), "up", show_progress=False)
+    dataset = Dataset.File.from_files((store, "up/plain.txt")).register(workspace, "one")
+    (recorded,) = dataset._recorded(workspace)
+    found = server.direct(bucket).info("up/plain.txt")
+    assert found is not None and found.mark
+    assert (recorded["kind"], recorded["place"]) == ("object", "remote/up/plain.txt")
+    assert (recorded["size"], recorded["mark"]) == (found.size, found.mark)
+
+
+def test_a_dataset_is_mounted_and_downloaded_here(server: Server, workspace: Workspace, folder: Path) -> None:
+    store = server.register(workspace, "remote", server.bucket())
+    store.upload(str(folder), "up", show_progress=False)
+    dataset = Dataset.File.from_files((store, "up"))
+    with dataset.mount() as context:
+        assert contents(Path(context.mount_point)) == contents(folder)
+    dataset.download("copies")
+    Path("copies/plain.txt").write_text("mine to change")
+    dataset.download("again")
+    assert contents(Path("again")) == contents(folder)
+
+
+# -- in a run
+
+SCRIPT = """
+import os, sys
+whole, one, got, mounted, up, out = sys.argv[1:]
+print("whole:", sorted(os.path.relpath(os.path.join(d, f), whole) for d, _, fs in os.walk(whole) for f in fs))
+print("one:", open(one).read())
+print("got:", open(os.path.join(got, "plain.txt")).read())
+print("mounted:", open(os.path.join(mounted, "plain.txt")).read())
+open(os.path.join(mounted, "plain.txt"), "w").write("changed through the mount")
+open(os.path.join(mounted, "new.txt"), "w").write("new in the mount")
+open(os.path.join(up, "result.txt"), "w").write("uploaded")
+os.makedirs(os.path.join(out, "deep"))
+open(os.path.join(out, "deep", "o.txt"), "w").write("an output")
+"""
+
+
+def test_a_run_reads_and_writes_an_object_store(
+    server: Server, workspace: Workspace, folder: Path, script: Callable[..., str], on_shared_server: Home
+) -> None:
+    bucket = server.bucket()
+    store = server.register(workspace, "remote", bucket)
+    store.upload(str(folder), "up", show_progress=False)
+    arguments = [
+        Dataset.File.from_files((store, "up/sub/**")).as_mount(),
+        Dataset.File.from_files((store, "up/plain.txt")).as_download(),
+        store.path("up", data_reference_name="got").as_download(),
+        store.path("up", data_reference_name="mounted").as_mount(),
+        store.path("results", data_reference_name="up").as_upload(),
+        OutputFileDatasetConfig("out", (store, "outputs")).register_on_complete("made"),
+    ]
+    run = Experiment(workspace, "remote").submit(ScriptRunConfig(script(SCRIPT), "train.py", arguments))
+    run.wait_for_completion(show_output=False)
+    log = run.get_all_logs() and Path(run.get_all_logs()[0]).read_text()
+    assert "whole: ['deep/100%.txt', 'grüße.txt', 'hash#and?mark.txt']" in log
+    assert "one: content of plain.txt" in log and "got: content of plain.txt" in log
+    direct = server.direct(bucket)
+    assert direct.open("up/plain.txt").read() == b"changed through the mount"
+    assert direct.open("up/new.txt").read() == b"new in the mount"
+    assert direct.open("results/result.txt").read() == b"uploaded"
+    assert direct.open("outputs/deep/o.txt").read() == b"an output"
+    assert Dataset.get_by_name(workspace, "made").to_path() == ["/deep/o.txt"]
+    assert list(on_shared_server.path.rglob("objects/reference")) == []  # the run's folder is gone
+
+
+def test_a_run_with_credentials_that_no_longer_work_fails_and_says_why(
+    guarded: Server, workspace: Workspace, folder: Path, script: Callable[..., str]
+) -> None:
+    bucket = guarded.bucket()
+    store = guarded.register(workspace, "remote", bucket)
+    store.upload(str(folder), "up", show_progress=False)
+    dataset = Dataset.File.from_files((store, "up"))
+    guarded.register(workspace, "remote", bucket, overwrite=True, skip_validation=True, **guarded.wrong)
+    run = Experiment(workspace, "remote").submit(
+        ScriptRunConfig(script("print('never')"), "train.py", [dataset.as_named_input("x").as_mount()])
+    )
+    run.wait_for_completion(show_output=False, raise_on_error=False)
+    details = run.get_details()
+    message = json.dumps(details["error"])
+    assert details["status"] == "Failed"
+    assert "Input 'x' could not be prepared" in message and "access is denied" in message
+    assert next(iter(guarded.wrong.values())) not in json.dumps(details)
+
+
+def test_a_run_can_be_cancelled_while_its_data_is_on_the_way(
+    azure: Server, workspace: Workspace, tmp_path: Path, script: Callable[..., str], on_shared_server: Home
+) -> None:
+    bucket = azure.bucket()
+    put(azure.direct(bucket), "big", os.urandom(48 * PIECE), tmp_path)
+    dataset = Dataset.File.from_files((azure.register(workspace, "remote", bucket), "big"))
+    config = ScriptRunConfig(script("import time; time.sleep(600)"), "train.py", [dataset.as_mount()])
+    run = Experiment(workspace, "remote").submit(config)
+    objects = on_shared_server.path / "cache" / "objects"
+    while not list(objects.glob("*.part")):
+        assert run.get_status() not in ("Failed", "Completed")
+    run.cancel()
+    run.wait_for_completion(show_output=False, raise_on_error=False)
+    assert run.get_status() == "Canceled"
+    alive = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert "lapis.data.fetch" not in alive
+
+
+# -- registering
+
+
+def test_wrong_credentials_a_missing_container_and_a_dead_endpoint_are_three_errors(
+    guarded: Server, workspace: Workspace
+) -> None:
+    bucket = guarded.bucket()
+    with pytest.raises(AuthenticationException, match="cannot be listed: access is denied"):
+        guarded.register(workspace, "remote", bucket, **guarded.wrong)
+    with pytest.raises(NotFound, match="there is no (container|bucket) of that name"):
+        guarded.register(workspace, "remote", "nobody-made-this")
+    dead = "127.0.0.1:9" if guarded.scheme == "az" else "http://127.0.0.1:9"
+    with pytest.raises(UserErrorException, match="cannot be reached: nobody answers at http://127.0.0.1:9") as caught:
+        guarded.register(workspace, "remote", bucket, endpoint=dead)
+    assert type(caught.value) is UserErrorException
+    assert "remote" not in workspace.datastores
+
+
+def test_nothing_is_tried_where_validation_is_not_wanted(guarded: Server, workspace: Workspace) -> None:
+    store = guarded.register(workspace, "remote", "nobody-made-this", skip_validation=True)
+    with pytest.raises(NotFound, match="there is no (container|bucket) of that name"):
+        store.download("x", show_progress=False)
+
+
+def test_a_failed_replacement_leaves_the_datastore_as_it_was(guarded: Server, workspace: Workspace) -> None:
+    bucket = guarded.bucket()
+    guarded.register(workspace, "remote", bucket)
+    with pytest.raises(Conflict, match="exists already. Pass overwrite=True"):
+        guarded.register(workspace, "remote", bucket)
+    with pytest.raises(AuthenticationException):
+        guarded.register(workspace, "remote", bucket, overwrite=True, **guarded.wrong)
+    assert Datastore(workspace, "remote").download("x", show_progress=False) == 0
+
+
+def test_a_container_is_made_where_that_is_asked_for(azure: Server, workspace: Workspace) -> None:
+    name = f"fresh-{os.urandom(4).hex()}"
+    store = azure.register(workspace, "remote", name, create_if_not_exists=True)
+    assert (store.container_name, store.account_name, store.credential_type) == (name, servers.ACCOUNT, "AccountKey")
+    azure.direct(name).check()
+
+
+def test_a_sas_token_opens_what_it_allows_and_no_more(azure: Server, workspace: Workspace, folder: Path) -> None:
+    blob = pytest.importorskip("azure.storage.blob")
+    bucket = azure.bucket()
+    azure.register(workspace, "full", bucket).upload(str(folder), "up", show_progress=False)
+    token = blob.generate_container_sas(
+        servers.ACCOUNT,
+        bucket,
+        account_key=servers.ACCOUNT_KEY,
+        permission=blob.ContainerSasPermissions(read=True, list=True),
+        expiry=datetime(2100, 1, 1),
+    )
+    store = azure.register(workspace, "look", bucket, account_key=None, sas_token=token)
+    assert store.is_sas and store.sas_token == token and token not in repr(store)
+    assert store.download("x", prefix="up/plain", show_progress=False) == 1
+    with pytest.raises(AuthenticationException, match="cannot be written: access is denied"):
+        store.upload(str(folder), "other", show_progress=False)
+
+
+def test_without_its_package_a_store_says_what_to_install(server: Server, tmp_path: Path) -> None:
+    code = (
+        "import json, sys\n"
+        "from lapis.data.stores import ObjectStore\n"
+        "from lapis.errors import UserErrorException\n"
+        "try: ObjectStore(json.load(sys.stdin))\n"
+        "except UserErrorException as error: print(error.message)\n"
+    )
+    source = str(Path(helper.__file__).parents[2])
+    request = servers.access(server.kind, f"{server.scheme}://x", server.options, server.credentials)
+    said = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        input=json.dumps(request),
+        env={"PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    extra = "azure" if server.scheme == "az" else "s3"
+    assert f"pip install 'lapis-ml[{extra}]'" in said
+
+
+# -- secrets
+
+
+def test_a_credential_is_nowhere_in_clear(
+    azure: Server, home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: Callable[..., str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    workspace = Workspace.create("secrets", show_output=False)
+    bucket = azure.bucket()
+    canary = f"?sv=2021&sig=CANARY{os.urandom(8).hex()}"
+    store = azure.register(workspace, "remote", bucket)
+    store.upload_files([__file__], show_progress=False)
+    kept = Dataset.File.from_files((store, "/")).register(workspace, "kept")
+    bird = azure.register(workspace, "bird", bucket, account_key=None, sas_token=canary, skip_validation=True)
+    config = ScriptRunConfig(script("import os; print(sorted(os.environ))"), "train.py", [kept.as_mount()])
+    good = Experiment(workspace, "x").submit(config)
+    good.wait_for_completion(show_output=False)
+    config.arguments = [bird.path("x").as_download()]
+    bad = Experiment(workspace, "x").submit(config)
+    bad.wait_for_completion(show_output=False, raise_on_error=False)
+
+    base = f"/api/v1/workspaces/{workspace._workspace_id}"
+    access = Access(str(home.path))
+    own = access.run_token("run", workspace._workspace_id, good.id, time.time() + 60)
+    strange = access.run_token("run", "another-workspace", good.id, time.time() + 60)
+    told = [repr(store), str(vars(bird)), repr(workspace.datastores), json.dumps(bad.get_details())]
+    for path in (f"{base}/datastores", f"{base}/datastore?name=bird", f"{base}/runs/{bad.id}", f"{base}/datasets"):
+        for token in (access.user_token, access.viewer_key, own):
+            reply = ask(home, "GET", path, token)
+            assert reply.status == 200
+            told.append(reply.body.decode())
+    for path in ("/studio", f"/studio/workspaces/{workspace._workspace_id}"):
+        told.append(ask(home, "GET", path, access.viewer_key).body.decode())
+    secrets = [canary[1:], canary.rpartition("=")[2], servers.ACCOUNT_KEY]
+    for file in home.path.rglob("*"):
+        if file.is_file() and "cache" not in file.parts:
+            content = file.read_bytes()
+            assert not [s for s in secrets if s.encode() in content], file
+    assert not [secret for secret in secrets for text in told if secret in text]
+    assert (home.path / "secrets.key").stat().st_mode & 0o777 == 0o600
+
+    route = f"{base}/datastore/access?name=bird"
+    assert json.loads(ask(home, "GET", route, own).body)["credentials"] == {"sas_token": canary}
+    for token in (access.viewer_key, strange):
+        reply = ask(home, "GET", route, token)
+        assert reply.status == 403 and b"CANARY" not in reply.body
+
+    (home.path / "secrets.key").unlink()
+    with pytest.raises(UserErrorException, match="credentials of datastore 'bird' cannot be opened: .*secrets.key"):
+        bird.sas_token  # noqa: B018
+
+
+# -- the cache
+
+
+@dataclass
+class Watched:
+    """A store that counts what is read from it."""
+
+    store: ObjectStore
+    reads: int = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    def read(self, key: str, ranges: list[tuple[int, int]]) -> list[bytes]:
+        self.reads += 1
+        return self.store.read(key, ranges)
+
+
+def put(store: ObjectStore, key: str, content: bytes, tmp_path: Path) -> Object:
+    (tmp_path / "made").write_bytes(content)
+    store.put(str(tmp_path / "made"), key, overwrite=True)
+    found = store.info(key)
+    assert found is not None
+    return found
+
+
+def quiet(count: int) -> None:
+    pass
+
+
+def test_two_that_want_the_same_object_download_it_once(server: Server, tmp_path: Path) -> None:
+    store = server.direct(server.bucket())
+    wanted = put(store, "big", os.urandom(3 * PIECE + 5), tmp_path)
+    watched: Any = Watched(store)
+    cache = ObjectCache(str(tmp_path / "cache"))
+    places = [str(tmp_path / f"place{number}") for number in range(4)]
+    threads = [threading.Thread(target=cache.bring, args=(watched, wanted, place, False, quiet)) for place in places]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert watched.reads == 1
+    assert {Path(place).read_bytes() for place in places} == {(tmp_path / "made").read_bytes()}
+
+
+def test_a_download_that_was_killed_half_way_is_resumed_and_never_used_by_halves(
+    server: Server, tmp_path: Path
+) -> None:
+    bucket = server.bucket()
+    store = server.direct(bucket)
+    wanted = put(store, "big", os.urandom(24 * PIECE), tmp_path)
+    folder, place = tmp_path / "cache", tmp_path / "place"
+    request = {
+        "do": "bring",
+        "store": servers.access(server.kind, f"{server.scheme}://{bucket}", server.options, server.credentials),
+        "wanted": [[list(wanted), str(place)]],
+        "copy": False,
+        "cache": str(folder),
+    }
+    with helper.start(subprocess.DEVNULL) as process:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(request).encode() + b"\n")
+        process.stdin.close()
+        while not any(part.stat().st_size for part in folder.glob("*.part")):
+            assert process.poll() is None, "it ended before it could be killed"
+        process.send_signal(signal.SIGKILL)
+    (part,) = folder.glob("*.part")
+    got = part.stat().st_size
+    assert 0 < got < wanted.size
+    assert not place.exists() and not part.with_suffix("").exists()
+
+    came: list[int] = []
+    ObjectCache(str(folder)).bring(store, wanted, str(place), False, came.append)
+    assert came[0] == got and sum(came) == wanted.size
+    assert place.read_bytes() == (tmp_path / "made").read_bytes()
+
+
+def test_a_copy_that_a_script_wrote_through_is_fetched_anew(server: Server, tmp_path: Path) -> None:
+    store = server.direct(server.bucket())
+    wanted = put(store, "a", b"as it is in the store", tmp_path)
+    cache = ObjectCache(str(tmp_path / "cache"))
+    cache.bring(store, wanted, str(tmp_path / "first"), False, quiet)
+    os.chmod(tmp_path / "first", 0o644)
+    (tmp_path / "first").write_bytes(b"AS A SCRIPT HAS IT NOW")
+    cache.bring(store, wanted, str(tmp_path / "second"), False, quiet)
+    assert (tmp_path / "second").read_bytes() == b"as it is in the store"
+
+
+def test_an_object_that_changed_since_it_was_listed_is_taken_as_it_is_now(server: Server, tmp_path: Path) -> None:
+    store = server.direct(server.bucket())
+    old = put(store, "a", b"old and longer", tmp_path)
+    new = put(store, "a", b"new", tmp_path)
+    cache = ObjectCache(str(tmp_path / "cache"))
+    assert cache.bring(store, old, str(tmp_path / "place"), False, quiet) == new
+    assert (tmp_path / "place").read_bytes() == b"new"
+    assert list((tmp_path / "cache").glob("*.part")) == []
+
+
+def test_the_cache_stays_within_its_limit_and_spares_what_runs_hold(server: Server, tmp_path: Path) -> None:
+    store = server.direct(server.bucket())
+    cache = ObjectCache(str(tmp_path / "cache"), limit=2500)
+    for number in range(4):
+        wanted = put(store, f"n{number}", bytes(1000 + number), tmp_path)
+        cache.bring(store, wanted, str(tmp_path / f"place{number}"), number > 0, quiet)  # the first keeps a link
+    cache.clear()
+    left = sorted(path.stat().st_size for path in (tmp_path / "cache").iterdir() if "." not in path.name)
+    assert left == [1000, 1003]

@@ -1,0 +1,404 @@
+"""Datasets of files: what they hold, how they are laid out, and how they are kept under a name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from azureml.core import Dataset, Datastore, Workspace
+from azureml.data import FileDataset
+from azureml.data.datapath import DataPath
+from azureml.exceptions import UserErrorException
+from lapis.sdk import laying
+from tests.web import Web, serving
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    with serving() as web:
+        yield web
+
+
+@pytest.fixture
+def store(workspace: Workspace, tmp_path: Path) -> Any:
+    """up/a.txt, up/b.csv, up/sub/c.txt, other/d.txt in the default datastore"""
+    for name in ("up/a.txt", "up/b.csv", "up/sub/c.txt", "other/d.txt"):
+        path = tmp_path / "filled" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    found = workspace.get_default_datastore()
+    found.upload(str(tmp_path / "filled"), show_progress=False)
+    return found
+
+
+def from_files(*paths: Any, **more: Any) -> Any:
+    return Dataset.File.from_files(paths[0] if len(paths) == 1 else list(paths), **more)
+
+
+# -- laid out
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("up", ["/a.txt", "/b.csv", "/sub/c.txt"]),
+        ("up/", ["/a.txt", "/b.csv", "/sub/c.txt"]),
+        ("/up/**", ["/a.txt", "/b.csv", "/sub/c.txt"]),
+        ("up/a.txt", ["/a.txt"]),
+        ("up/*.txt", ["/a.txt"]),
+        ("up/**/*.txt", ["/a.txt", "/sub/c.txt"]),
+        ("*/*.txt", ["/other/d.txt", "/up/a.txt"]),
+        ("up/sub/c.txt", ["/c.txt"]),
+        ("up/**/c.txt", ["/sub/c.txt"]),
+        ("/", ["/other/d.txt", "/up/a.txt", "/up/b.csv", "/up/sub/c.txt"]),
+    ],
+)
+def test_names_in_a_datastore_are_relative_to_where_the_source_begins(store: Any, path: str, names: list[str]) -> None:
+    assert from_files((store, path)).to_path() == names
+    assert from_files(DataPath(store, path)).to_path() == names
+    assert from_files(store.path(path)).to_path() == names
+
+
+def test_names_of_several_sources_are_relative_to_what_they_share(store: Any) -> None:
+    assert from_files((store, "up/a.txt"), (store, "up/sub/c.txt")).to_path() == ["/a.txt", "/sub/c.txt"]
+    assert from_files((store, "up/a.txt"), (store, "other")).to_path() == ["/up/a.txt", "/other/d.txt"]
+    assert from_files(((store, "up/a.txt"), (store, "other"))).to_path() == ["/up/a.txt", "/other/d.txt"]
+
+
+def test_a_file_that_two_sources_name_is_there_once(store: Any) -> None:
+    assert from_files((store, "up"), (store, "up/a.txt")).to_path() == ["/a.txt", "/b.csv", "/sub/c.txt"]
+
+
+def test_web_files_are_laid_out_by_their_address(web: Web, on_shared_server: Any) -> None:
+    web.put("/data/a.gz", b"a")
+    web.put("/b.gz", b"b")
+    one = from_files(web.url("/data/a.gz"))
+    assert one.to_path() == [f"/http%3A/%2F127.0.0.1%3A{web.port}/data/a.gz"]
+    both = from_files(web.url("/data/a.gz"), web.url("/b.gz"))
+    assert both.to_path() == [*one.to_path(), f"/http%3A/%2F127.0.0.1%3A{web.port}/b.gz"]
+
+
+def test_local_files_are_laid_out_below_the_folder_that_was_named(tmp_path: Path, monkeypatch: Any) -> None:
+    (tmp_path / "data" / "deep").mkdir(parents=True)
+    (tmp_path / "data" / "deep" / "x.txt").write_text("x")
+    monkeypatch.chdir(tmp_path)
+    assert from_files("data").to_path() == ["/deep/x.txt"]
+    assert from_files(tmp_path / "data" / "deep" / "x.txt").to_path() == ["/x.txt"]
+    assert from_files("data/**/*.txt").to_path() == ["/deep/x.txt"]
+
+
+def test_a_file_whose_name_looks_like_a_pattern_is_found_by_it(tmp_path: Path) -> None:
+    for name in ("a[1].txt", "b*.txt", "a1.txt"):
+        (tmp_path / name).write_text(name)
+    assert from_files(tmp_path / "a[1].txt").to_path() == ["/a[1].txt"]
+    assert from_files(tmp_path / "b*.txt").to_path() == ["/b*.txt"]
+    assert from_files(tmp_path / "a*.txt").to_path() == ["/a1.txt", "/a[1].txt"]
+
+
+def test_what_is_no_file_is_not_in_a_dataset(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    (tmp_path / "broken").symlink_to(tmp_path / "nothing")
+    (tmp_path / "empty").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    assert from_files(tmp_path).to_path() == ["/a.txt"]
+
+
+def test_a_dataset_that_was_never_registered_has_no_name(store: Any) -> None:
+    found = from_files((store, "up"))
+    assert isinstance(found, FileDataset)
+    assert (found.id, found.name, found.version, found.tags, found.description) == (None,) * 5
+    assert "up" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        (lambda store: (store, "nothing"), "no file or folder 'nothing' of datastore 'workspaceblobstore'"),
+        (lambda store: (store, "up/*.png"), "No file matches 'up/\\*.png'"),
+        (lambda store: (store, "no/*.png"), "no is not there"),
+        (lambda store: (store, "../x"), "leads out of datastore"),
+        (lambda store: (store, "up/[z-a]"), "cannot be read"),
+        (lambda store: (store, 5), "must be text, not 5"),
+        (lambda store: [], "was given no path"),
+        (lambda store: "", "takes web addresses"),
+        (lambda store: None, "takes web addresses.*NoneType"),
+        (lambda store: 5, "takes web addresses.*int"),
+        (lambda store: [None], "takes web addresses"),
+        (lambda store: "no/such/file", "no file or folder"),
+        (lambda store: "s3://bucket/key", "cannot be read"),
+        (lambda store: "http://", "not a web address"),
+        (lambda store: "http://h/*.gz", "the web cannot be searched"),
+        (lambda store: "http://u:p@h/x", "user name or a password"),
+    ],
+)
+def test_a_source_that_is_none_is_told_at_once(store: Any, path: Any, says: str) -> None:
+    with pytest.raises(UserErrorException, match=says):
+        Dataset.File.from_files(path(store))
+
+
+def test_two_files_that_would_have_one_name_are_an_error(store: Any, workspace: Workspace, tmp_path: Path) -> None:
+    other = Datastore.register_folder(workspace, "other", tmp_path / "filled")  # the same names, other files
+    with pytest.raises(UserErrorException, match="Two files of the dataset have the name /a.txt"):
+        from_files((other, "up/a.txt"), (store, "up/a.txt"))
+
+
+def test_sources_of_two_workspaces_do_not_mix(store: Any) -> None:
+    other = Workspace.create("other-" + os.urandom(4).hex(), show_output=False)
+    with pytest.raises(UserErrorException, match="lies in one workspace"):
+        from_files((store, "up"), (other.get_default_datastore(), "up"))
+
+
+def test_without_validation_nothing_is_asked_for_until_it_is_used(web: Web, on_shared_server: Any) -> None:
+    late = from_files(web.url("/late"), validate=False)
+    assert late.to_path() and web.asked == []
+    with pytest.raises(UserErrorException, match="is not there"):
+        late.download()
+
+
+# -- downloaded and mounted
+
+
+def test_a_download_gives_copies_that_may_be_changed(store: Any, web: Web, tmp_path: Path) -> None:
+    found = from_files((store, "up"))
+    paths = found.download(tmp_path / "down")
+    assert sorted(os.path.relpath(path, tmp_path / "down") for path in paths) == ["a.txt", "b.csv", "sub/c.txt"]
+    Path(paths[0]).write_text("changed")
+    (again,) = from_files((store, "up/a.txt")).download()
+    assert Path(again).read_text() == "up/a.txt"
+    url = web.put("/w.txt", b"web")
+    (first,) = from_files(url).download(tmp_path / "web")
+    Path(first).write_bytes(b"changed")
+    (second,) = from_files(url).download(tmp_path / "web2")
+    assert Path(second).read_bytes() == b"web"
+
+
+def test_a_download_replaces_nothing_unasked(store: Any, tmp_path: Path) -> None:
+    found = from_files((store, "up"))
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "c.txt").write_text("mine")
+    with pytest.raises(UserErrorException, match=r"c.txt exists already.*Nothing was downloaded"):
+        found.download(str(tmp_path))
+    assert not (tmp_path / "a.txt").exists()
+    found.download(str(tmp_path), overwrite=True)
+    assert (tmp_path / "sub" / "c.txt").read_text() == "up/sub/c.txt"
+
+
+def test_a_download_that_fails_half_way_leaves_nothing(web: Web, tmp_path: Path, on_shared_server: Any) -> None:
+    found = from_files(web.put("/good", b"good"), web.put("/bad", b"bad"))
+    del web.pages["/bad"]
+    with pytest.raises(UserErrorException, match="/bad is not there"):
+        found.download(tmp_path / "down")
+    assert not (tmp_path / "down").exists()
+    assert [Path(path).name for path in found.download(tmp_path / "down", ignore_not_found=True)] == ["good"]
+
+
+def test_a_link_in_the_target_is_not_a_way_out_of_it(store: Any, tmp_path: Path) -> None:
+    (tmp_path / "down").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "down" / "sub").symlink_to(tmp_path / "outside")
+    with pytest.raises(UserErrorException, match="a link leads it out"):
+        from_files((store, "up")).download(tmp_path / "down")
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_a_mount_shows_the_files_for_as_long_as_it_lasts(store: Any) -> None:
+    with from_files((store, "up")).mount() as context:
+        assert Path(context.mount_point, "sub", "c.txt").read_text() == "up/sub/c.txt"
+        assert Path(context.mount_point, "a.txt").is_symlink()  # nothing was copied
+    assert not os.path.exists(context.mount_point)
+    assert from_files((store, "up")).to_path() == ["/a.txt", "/b.csv", "/sub/c.txt"]
+
+
+def test_a_mount_is_started_and_stopped_by_hand_and_again(store: Any, tmp_path: Path) -> None:
+    context = from_files((store, "up")).mount(tmp_path / "point")
+    context.stop()
+    context.start()
+    context.start()
+    assert (tmp_path / "point" / "a.txt").read_text() == "up/a.txt"
+    (tmp_path / "point" / "mine.txt").write_text("mine")
+    context.stop()
+    assert [path.name for path in (tmp_path / "point").iterdir()] == ["mine.txt"]
+    (tmp_path / "point" / "mine.txt").unlink()
+    context.start()
+    context.stop()
+    assert not (tmp_path / "point").exists()
+
+
+def test_a_mount_over_something_is_refused(store: Any, tmp_path: Path) -> None:
+    (tmp_path / "point").mkdir()
+    (tmp_path / "point" / "mine.txt").write_text("mine")
+    for place in ("point", "point/mine.txt"):
+        with pytest.raises(UserErrorException, match="Mount to a folder that is empty or new"):
+            from_files((store, "up")).mount(str(tmp_path / place)).start()
+    with pytest.raises(UserErrorException, match="mount_point must be a path"):
+        from_files((store, "up")).mount(5)
+    assert (tmp_path / "point" / "mine.txt").read_text() == "mine"
+
+
+def test_progress_of_a_long_download_is_told_in_percent(
+    web: Web, tmp_path: Path, on_shared_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(laying, "_SAY_EVERY", 0.0)
+    said: list[str] = []
+    files = from_files(web.put("/big?key=SECRET", os.urandom(3 << 20)))._files()
+    laying.lay_out_files(files, str(tmp_path / "t"), say=said.append)
+    assert any("3 MB (100%)" in line for line in said) and "3145728 bytes are here" in said[-1]
+    assert not any("SECRET" in line for line in said)
+
+
+# -- chosen from
+
+
+def test_skip_take_sample_and_split_give_new_datasets(store: Any) -> None:
+    found = from_files((store, "up"))
+    assert found.skip(1).to_path() == ["/b.csv", "/sub/c.txt"]
+    assert found.take(1).to_path() == ["/a.txt"]
+    assert found.skip(1).take(1).to_path() == ["/b.csv"]
+    assert found.take_sample(0.5, seed=3).to_path() == found.take_sample(0.5, seed=3).to_path()
+    first, second = found.random_split(0.5, seed=1)
+    assert sorted(first.to_path() + second.to_path()) == found.to_path()
+    unseeded = found.take_sample(0.5)
+    assert unseeded.to_path() == unseeded.to_path()
+    assert found.to_path() == ["/a.txt", "/b.csv", "/sub/c.txt"]
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda found: found.skip(-1), "number of files, not -1"),
+        (lambda found: found.take("2"), "number of files, not '2'"),
+        (lambda found: found.take(True), "number of files"),
+        (lambda found: found.take_sample(1.5), "between 0 and 1, not 1.5"),
+        (lambda found: found.random_split("half"), "between 0 and 1"),
+        (lambda found: found.take_sample(0.5, seed="x"), "seed must be a whole number"),
+        (lambda found: found.as_named_input("a b"), "Input name 'a b'"),
+        (lambda found: found.as_mount("../up"), "cannot be used"),
+        (lambda found: found.as_hdfs(), "Spark"),
+        (lambda found: FileDataset(), "made by Dataset.File.from_files"),
+        (lambda found: found.update(description="x"), "Only a registered dataset"),
+        (lambda found: found.unregister_all_versions(), "Only a registered dataset"),
+        (lambda found: found.register("ws", "name"), "must be a Workspace"),
+        (lambda found: found.download(5), "target_path must be a path"),
+    ],
+)
+def test_a_wrong_call_says_what_is_wrong(store: Any, call: Any, says: str) -> None:
+    with pytest.raises(UserErrorException, match=says):
+        call(from_files((store, "up")))
+
+
+# -- registered
+
+
+def test_a_registered_dataset_is_found_by_name_and_by_id(store: Any, workspace: Workspace) -> None:
+    made = from_files((store, "up")).register(workspace, "my data", description="d", tags={"k": "v"})
+    assert (made.name, made.version, made.description, made.tags) == ("my data", 1, "d", {"k": "v"})
+    for found in (
+        Dataset.get_by_name(workspace, "my data"),
+        Dataset.get_by_name(workspace, "my data", version=1),
+        Dataset.get_by_name(workspace, "my data", version="latest"),
+        Dataset.get_by_id(workspace, made.id),
+        Dataset.get_all(workspace)["my data"],
+        workspace.datasets["my data"],
+    ):
+        assert found == made and found.id == made.id and found.to_path() == made.to_path()
+
+
+def test_the_same_definition_again_is_the_same_version(store: Any, workspace: Workspace) -> None:
+    first = from_files((store, "up")).register(workspace, "x")
+    assert from_files((store, "up")).register(workspace, "x").id == first.id
+
+
+def test_another_definition_needs_a_new_version(store: Any, workspace: Workspace) -> None:
+    first = from_files((store, "up")).register(workspace, "x")
+    with pytest.raises(UserErrorException, match="create_new_version=True"):
+        from_files((store, "other")).register(workspace, "x")
+    second = from_files((store, "other")).register(workspace, "x", create_new_version=True)
+    assert (first.version, second.version) == (1, 2)
+    assert Dataset.get_by_name(workspace, "x").to_path() == ["/d.txt"]
+    assert Dataset.get_by_name(workspace, "x", version=1).to_path() == first.to_path()
+    assert Dataset.get_all(workspace)["x"].version == 2
+
+
+def test_what_a_version_stood_for_is_written_down(store: Any, web: Web, workspace: Workspace) -> None:
+    url = web.put("/w.txt", b"12345", etag='"v1"')
+    made = from_files((store, "up/a.txt"), url).register(workspace, "x")
+    rows = workspace._client.call("GET", f"{workspace._base}/datasets/{made.id}/files")["files"]
+    assert [(row["path"], row["size"]) for row in rows] == [
+        ("/a.txt", 8),
+        (f"/http%3A/%2F127.0.0.1%3A{web.port}/w.txt", 5),
+    ]
+    assert rows[0]["mark"].isdigit() and rows[1]["mark"] == '"v1"'
+
+
+def test_tags_and_description_can_be_changed(store: Any, workspace: Workspace) -> None:
+    made = from_files((store, "up")).register(workspace, "x", tags={"a": "1", "b": "2"})
+    made.add_tags({"c": "3"})
+    made.remove_tags(["a"])
+    made.update(description="new", tags={"b": "4"})
+    found = Dataset.get_by_name(workspace, "x")
+    assert (found.tags, found.description) == ({"b": "4", "c": "3"}, "new") == (made.tags, made.description)
+    with pytest.raises(UserErrorException, match="description must be text"):
+        made.update(description=5)
+
+
+def test_a_forgotten_name_is_gone_with_all_versions_and_the_data_stays(store: Any, workspace: Workspace) -> None:
+    made = from_files((store, "up")).register(workspace, "x")
+    from_files((store, "other")).register(workspace, "x", create_new_version=True)
+    made.unregister_all_versions()
+    assert made.id is None and made.name is None
+    assert workspace.datasets == {}
+    with pytest.raises(UserErrorException, match="No dataset named 'x'"):
+        Dataset.get_by_name(workspace, "x")
+    assert from_files((store, "up")).to_path()
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda ws: Dataset.get_by_name(ws, "nope"), "No dataset named 'nope' in this workspace. Known: x"),
+        (lambda ws: Dataset.get_by_name(ws, "x", version=7), "has no version 7. It has: 1"),
+        (lambda ws: Dataset.get_by_name(ws, "x", version="new"), "version must be a number or 'latest'"),
+        (lambda ws: Dataset.get_by_name(ws, ""), "Dataset name ''"),
+        (lambda ws: Dataset.get_by_id(ws, "no-such-id"), "'no-such-id'"),
+        (lambda ws: Dataset.get_by_id(ws, "../runs"), "dataset id"),
+        (lambda ws: Dataset.get_by_id(ws, None), "dataset id"),
+        (lambda ws: Dataset.get_by_name("ws", "x"), "workspace must be a Workspace"),
+        (lambda ws: Dataset.get_all(None), "workspace must be a Workspace"),
+        (lambda ws: ws.datasets["x"].register(ws, ""), "Dataset name ''"),
+        (lambda ws: ws.datasets["x"].register(ws, "y", tags=["a"]), "tags must be a dictionary"),
+        (lambda ws: ws.datasets["x"].register(ws, "y", description=5), "description must be text"),
+    ],
+)
+def test_unknown_names_and_wrong_values_are_told(store: Any, workspace: Workspace, call: Any, says: str) -> None:
+    from_files((store, "up")).register(workspace, "x")
+    with pytest.raises(UserErrorException, match=says):
+        call(workspace)
+    assert sorted(workspace.datasets) == ["x"]
+
+
+def test_a_dataset_of_one_workspaces_datastore_is_not_registered_in_another(store: Any) -> None:
+    other = Workspace.create("other-" + os.urandom(4).hex(), show_output=False)
+    with pytest.raises(UserErrorException, match="cannot be registered in"):
+        from_files((store, "up")).register(other, "x")
+
+
+def test_a_folder_is_uploaded_and_becomes_a_dataset(workspace: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "src" / "deep").mkdir(parents=True)
+    for name in ("a.csv", "b.txt", "deep/c.csv"):
+        (tmp_path / "src" / name).write_text(name)
+    store = workspace.get_default_datastore()
+    made = Dataset.File.upload_directory(tmp_path / "src", (store, "all"), show_progress=False)
+    assert made.to_path() == ["/a.csv", "/b.txt", "/deep/c.csv"]
+    some = Dataset.File.upload_directory(str(tmp_path / "src"), (store, "some"), "**/*.csv", show_progress=False)
+    assert some.to_path() == ["/a.csv", "/deep/c.csv"]
+    for wrong, says in (
+        (lambda: Dataset.File.upload_directory(tmp_path / "no", (store, "x")), "there is no folder"),
+        (lambda: Dataset.File.upload_directory(tmp_path / "src", "x"), "a place in a datastore"),
+        (lambda: Dataset.File.upload_directory(tmp_path / "src", (store, "x"), "*.png"), "no file in .* matches"),
+    ):
+        with pytest.raises(UserErrorException, match=says):
+            wrong()
