@@ -166,7 +166,9 @@ def test_a_run_that_has_ended_stays_as_it_ended(finish: Submit, experiment: Expe
 
 
 def test_a_script_can_cancel_its_own_run(finish: Submit) -> None:
-    run = finish("import time\nfrom azureml.core import Run\nprint('enough')\nRun.get_context().cancel()\ntime.sleep(600)")
+    run = finish(
+        "import time\nfrom azureml.core import Run\nprint('enough')\nRun.get_context().cancel()\ntime.sleep(600)"
+    )
     assert run.get_status() == "Canceled"
     assert run.get_logs()["user_logs/std_log.txt"] == "enough\n"
 

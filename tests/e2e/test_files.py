@@ -99,7 +99,10 @@ def test_what_is_not_there_cannot_be_sent(run: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ESCAPES)
 def test_a_name_that_leaves_the_run_is_refused(run: Any, name: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    for upload in (lambda: run.upload_file(name, tmp_path / "file"), lambda: run.upload_files([name], [tmp_path / "file"])):
+    for upload in (
+        lambda: run.upload_file(name, tmp_path / "file"),
+        lambda: run.upload_files([name], [tmp_path / "file"]),
+    ):
         with pytest.raises(UserErrorException, match="name"):
             upload()
     assert run.get_file_names() == []
@@ -219,7 +222,9 @@ def test_a_download_replaces_what_is_there_only_when_it_is_whole(
     monkeypatch.chdir(tmp_path)
     with Experiment(Workspace.from_config(), "rot").start_logging() as run:
         run.upload_file("model", io.BytesIO(b"the true weights"))
-    (blob,) = [path for path in (home.path / "blobs").rglob("*") if path.is_file() and path.read_bytes() == b"the true weights"]
+    (blob,) = [
+        path for path in (home.path / "blobs").rglob("*") if path.is_file() and path.read_bytes() == b"the true weights"
+    ]
     blob.chmod(0o644)
     blob.write_bytes(b"the TRUE weights")
     (tmp_path / "model").write_text("as before")

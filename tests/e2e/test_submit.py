@@ -383,9 +383,7 @@ def test_waiting_streams_while_the_script_runs(
     assert shown.index("first line") < shown.index("second line") < shown.index("Execution Summary")
 
 
-def test_a_failed_run_is_summed_up_before_the_exception(
-    submit: Submit, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_run_is_summed_up_before_the_exception(submit: Submit, capsys: pytest.CaptureFixture[str]) -> None:
     run = submit("raise RuntimeError('broken')")
     with pytest.raises(ActivityFailedException):
         run.wait_for_completion(show_output=True)
@@ -465,9 +463,7 @@ def test_a_script_that_calls_complete_and_then_fails_has_failed(finish: Submit) 
 # -- many at once
 
 
-def test_ten_runs_share_the_slots_and_all_complete(
-    home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_ten_runs_share_the_slots_and_all_complete(home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LAPIS_MAX_RUNS", "2")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "source").mkdir()

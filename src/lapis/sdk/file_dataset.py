@@ -27,9 +27,7 @@ class FileDataset(AbstractDataset):
         """The names of its files, each with a leading slash."""
         return [file.path for file in self._files()]
 
-    def download(
-        self, target_path: Any = None, overwrite: bool = False, ignore_not_found: bool = False
-    ) -> list[str]:
+    def download(self, target_path: Any = None, overwrite: bool = False, ignore_not_found: bool = False) -> list[str]:
         """Copy its files to a folder (a new temporary one without a name); the paths."""
         import tempfile
 
@@ -82,9 +80,7 @@ class FileDataset(AbstractDataset):
     def random_split(self, percentage: float, seed: int | None = None) -> tuple[FileDataset, FileDataset]:
         """Two datasets that share no file; the first has about that part of them."""
         part, chosen = _part("random_split", percentage), _seed(seed)
-        first, second = (
-            self._with_step(op="split", percentage=part, seed=chosen, part=number) for number in (0, 1)
-        )
+        first, second = (self._with_step(op="split", percentage=part, seed=chosen, part=number) for number in (0, 1))
         return first, second
 
     def file_metadata(self, col: str) -> Any:

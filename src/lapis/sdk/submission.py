@@ -299,9 +299,7 @@ def _argument(where: str, value: Any) -> Any:
         return str(value)
     if hasattr(value, "item") and callable(value.item):  # a number of numpy's
         return str(value.item())
-    raise ExperimentExecutionException(
-        f"{where} can hold text and numbers, not {type(value).__name__} ({value!r})."
-    )
+    raise ExperimentExecutionException(f"{where} can hold text and numbers, not {type(value).__name__} ({value!r}).")
 
 
 def _checked_target(target: Any) -> str:

@@ -103,6 +103,16 @@ def _whole_characters(data: bytes) -> int:
         byte = data[-back]
         if byte & 0xC0 == 0x80:
             continue
-        needs = 1 if byte < 0x80 else 2 if byte >> 5 == 0b110 else 3 if byte >> 4 == 0b1110 else 4 if byte >> 3 == 0b11110 else 1
+        needs = (
+            1
+            if byte < 0x80
+            else 2
+            if byte >> 5 == 0b110
+            else 3
+            if byte >> 4 == 0b1110
+            else 4
+            if byte >> 3 == 0b11110
+            else 1
+        )
         return len(data) - back if needs > back and len(data) > back else len(data)
     return len(data)

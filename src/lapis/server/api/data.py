@@ -55,9 +55,7 @@ def datasets(system: TheSystem, actor: TheActor, workspace_id: str) -> Response:
 
 
 @router.get("/dataset")
-def dataset(
-    system: TheSystem, actor: TheActor, workspace_id: str, name: str, version: int | None = None
-) -> Response:
+def dataset(system: TheSystem, actor: TheActor, workspace_id: str, name: str, version: int | None = None) -> Response:
     return answer(system.data.dataset(actor, workspace_id, name, version))
 
 

@@ -118,7 +118,9 @@ class Reconciler:
             reason = f"Its agent ended {run.launches} times without a verdict"
             error = {"code": "AgentLost", "message": f"{reason}. It said: {said or 'nothing'}"}
             engine.stop(run.handle or {}, hard=True)
-            self._change(run, lambda found: rules.end(found, RunState.FAILED, reason=reason, at=self._now(), error=error))
+            self._change(
+                run, lambda found: rules.end(found, RunState.FAILED, reason=reason, at=self._now(), error=error)
+            )
             self._runs.ended(self._shelf.runs.get(run.workspace_id, run.id))
             return
         self._launch(run, engine, f"The agent went away; another one takes over (launch {run.launches + 1})")

@@ -63,7 +63,14 @@ class FileStore:
                 )
 
     def append(
-        self, workspace_id: str, run_id: str, name: str, offset: int, data: memoryview, at: float, aliases: tuple[str, ...]
+        self,
+        workspace_id: str,
+        run_id: str,
+        name: str,
+        offset: int,
+        data: memoryview,
+        at: float,
+        aliases: tuple[str, ...],
     ) -> int:
         """Let a file grow; give the length reached. Bytes it has already are not written again, a gap is not made."""
         path = self._path(workspace_id, run_id, name)
@@ -85,7 +92,9 @@ class FileStore:
 
     def read(self, workspace_id: str, run_id: str, file: RunFile, start: int = 0) -> Iterator[bytes]:
         """The file's bytes from `start`, as far as they go now."""
-        source = self._blobs.path(file.hash) if file.hash else self._path(workspace_id, run_id, file.alias_of or file.name)
+        source = (
+            self._blobs.path(file.hash) if file.hash else self._path(workspace_id, run_id, file.alias_of or file.name)
+        )
         try:
             opened: BinaryIO = open(source, "rb")
         except FileNotFoundError:  # it grew a moment ago and was sealed meanwhile
@@ -186,9 +195,7 @@ def _append_all(path: str, data: memoryview, length: int) -> None:
 
 
 def _run_pk(connection: Connection, workspace_id: str, run_id: str) -> int:
-    pk = connection.execute(
-        select(runs.c.pk).where(runs.c.workspace_id == workspace_id, runs.c.id == run_id)
-    ).scalar()
+    pk = connection.execute(select(runs.c.pk).where(runs.c.workspace_id == workspace_id, runs.c.id == run_id)).scalar()
     if pk is None:
         raise NotFound(f"No run with id '{run_id}' in this workspace.")
     return int(pk)
