@@ -40,6 +40,8 @@ def main() -> int:
     unknown = sorted(set(given.sections) - set(SECTIONS))
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}. Known: {', '.join(SECTIONS)}.")
+    if given.write and given.sections:
+        parser.error("--write keeps the whole table: leave the sections out.")
     flags = ["--peers-slow"] if given.peers_slow else []
     if given.no_peers or peers.interpreter() is None:
         flags.append("--no-peers")
@@ -50,7 +52,7 @@ def main() -> int:
         figures.extend(found)
         if not found:
             failed.append(section)
-    text = "\n\n".join([_machine(load, time.monotonic() - began), table(figures)])
+    text = "\n\n".join([_machine(load, time.monotonic() - began, with_peers="--no-peers" not in flags), table(figures)])
     print(text)
     if failed:
         print(f"Not measured, see above: {', '.join(failed)}.", file=sys.stderr)
@@ -72,12 +74,13 @@ def _measure(section: str, flags: list[str]) -> list[Figure]:
     return [Figure.from_json(body) for body in json.loads(done.stdout.splitlines()[-1])]
 
 
-def _machine(load: float, seconds: float) -> str:
+def _machine(load: float, seconds: float, with_peers: bool) -> str:
+    versions = [f"Python {platform.python_version()}", f"SQLite {sqlite3.sqlite_version}"]
+    versions += peers.PACKAGES if with_peers else ["without the others"]
     loads = f"{load:.1f} at the beginning, {os.getloadavg()[0]:.1f} at the end"
     return (
         f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores, load average {loads}, {platform.system()}, "
-        f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {', '.join(peers.PACKAGES)}; "
-        f"{seconds:.0f} s in all."
+        f"{', '.join(versions)}; {seconds:.0f} s in all."
     )
 
 

@@ -20,7 +20,7 @@ from lapis.server.store.runs import RunFilter
 from lapis.server.store.tables import metric_series, runs
 
 STORED = 100_000
-METRICS = 5
+METRICS = 3
 ROUNDS = 20
 PEER_STORED = 10_000
 _BEST = 100

@@ -54,7 +54,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 @pytest.fixture
 def lapis(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Lapis:
     """`lapis('run', 'list')` gives the exit status, stdout and stderr of that command."""
-    monkeypatch.delenv("LAPIS_SERVER", raising=False)  # a command may set it; afterwards it is as it was
+    monkeypatch.setenv("LAPIS_SERVER", "")  # so that what the command line sets is undone  # a command may set it; afterwards it is as it was
 
     def run(*arguments: str) -> Said:
         capfd.readouterr()

@@ -52,7 +52,9 @@ def message_of(caught: Any) -> str:
 def test_a_script_that_is_missing_is_told_with_those_that_are_there(experiment: Experiment, source: Path) -> None:
     with pytest.raises(UserErrorException) as caught:
         experiment.submit(ScriptRunConfig(source, script="trian.py"))
-    assert message_of(caught) == f"There is no script 'trian.py' in {source}. Python files there: evaluate.py, train.py."
+    assert (
+        message_of(caught) == f"There is no script 'trian.py' in {source}. Python files there: evaluate.py, train.py."
+    )
 
 
 @pytest.mark.parametrize("script", ["../outside.py", "/etc/passwd", "sub/../../outside.py"])

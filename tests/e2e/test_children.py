@@ -127,9 +127,7 @@ def test_children_of_a_parent_that_ends_early_do_not_linger(
     child = parent.child_run()
     done = parent.child_run()
     done.complete()
-    submitted = child.submit_child(
-        ScriptRunConfig(script(WAIT), script="train.py", arguments=[tmp_path / "never"])
-    )
+    submitted = child.submit_child(ScriptRunConfig(script(WAIT), script="train.py", arguments=[tmp_path / "never"]))
     until(lambda: submitted.get_status() == "Running")
     parent.fail("it broke")
     assert child.get_status() == "Canceled" and done.get_status() == "Completed"

@@ -99,7 +99,10 @@ def test_what_is_not_there_cannot_be_sent(run: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ESCAPES)
 def test_a_name_that_leaves_the_run_is_refused(run: Any, name: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    for upload in (lambda: run.upload_file(name, tmp_path / "file"), lambda: run.upload_files([name], [tmp_path / "file"])):
+    for upload in (
+        lambda: run.upload_file(name, tmp_path / "file"),
+        lambda: run.upload_files([name], [tmp_path / "file"]),
+    ):
         with pytest.raises(UserErrorException, match="name"):
             upload()
     assert run.get_file_names() == []
@@ -219,7 +222,9 @@ def test_a_download_replaces_what_is_there_only_when_it_is_whole(
     monkeypatch.chdir(tmp_path)
     with Experiment(Workspace.from_config(), "rot").start_logging() as run:
         run.upload_file("model", io.BytesIO(b"the true weights"))
-    (blob,) = [path for path in (home.path / "blobs").rglob("*") if path.is_file() and path.read_bytes() == b"the true weights"]
+    (blob,) = [
+        path for path in (home.path / "blobs").rglob("*") if path.is_file() and path.read_bytes() == b"the true weights"
+    ]
     blob.chmod(0o644)
     blob.write_bytes(b"the TRUE weights")
     (tmp_path / "model").write_text("as before")
@@ -279,12 +284,13 @@ def test_a_large_output_of_a_script_arrives_whole(finish: Submit, tmp_path: Path
 
 def test_outputs_that_come_and_go_while_they_are_collected_do_no_harm(submit: Submit, tmp_path: Path) -> None:
     run = submit(
-        "import os, sys, time\n"
+        "import itertools, os, time\n"
         "begun = time.time()\n"
-        "while time.time() < begun + 2.5:\n"
-        "    for number in range(30):\n"
-        "        open(f'outputs/{number}.tmp', 'w').write('x'); os.utime(f'outputs/{number}.tmp', (1, 1))\n"
-        "    for number in range(30): os.remove(f'outputs/{number}.tmp')\n"
+        "for number in itertools.count():\n"  # five hundred of them at any time, each gone a moment later
+        "    open(f'outputs/{number}.tmp', 'w').close(); os.utime(f'outputs/{number}.tmp', (1, 1))\n"
+        "    if number >= 500: os.remove(f'outputs/{number - 500}.tmp')\n"
+        "    if time.time() > begun + 2.5: break\n"
+        "for left in os.listdir('outputs'): os.remove('outputs/' + left)\n"
         "open('outputs/last', 'w').write('kept')\n"
     )
     assert run.wait_for_completion()["status"] == "Completed"

@@ -7,7 +7,6 @@ import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -153,8 +152,7 @@ def test_an_exception_that_ends_the_process_fails_the_run(workspace: Workspace, 
 def test_an_exception_that_was_caught_does_not_fail_the_run(workspace: Workspace, python: Callable[..., str]) -> None:
     """Notebooks show an exception and go on: what counts is how the process ends."""
     python(
-        BEGIN + "sys.last_value = sys.last_exc = ValueError('a cell failed')  # as IPython does\n"
-        "run.log('x', 2)\n",
+        BEGIN + "sys.last_value = sys.last_exc = ValueError('a cell failed')  # as IPython does\nrun.log('x', 2)\n",
         workspace.name,
     )
     assert Run.get(workspace, "here").get_status() == "Completed"

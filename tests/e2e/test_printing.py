@@ -22,8 +22,10 @@ Submit = Callable[..., Any]
 
 def test_a_run_prints_what_and_how_it_is(finish: Submit) -> None:
     run = finish("print(1)")
-    assert str(run) == repr(run) == (
-        f"Run(Experiment: trial,\nId: {run.id},\nType: azureml.scriptrun,\nStatus: Completed)"
+    assert (
+        str(run)
+        == repr(run)
+        == (f"Run(Experiment: trial,\nId: {run.id},\nType: azureml.scriptrun,\nStatus: Completed)")
     )
 
 

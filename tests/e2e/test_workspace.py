@@ -20,7 +20,12 @@ def name(on_shared_server: Home) -> str:
 
 def test_a_workspace_is_made_and_found_in_every_way(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     made = Workspace.create(
-        name, subscription_id="sub", resource_group="group", location="here", tags={"team": "blue"}, friendly_name="Blue"
+        name,
+        subscription_id="sub",
+        resource_group="group",
+        location="here",
+        tags={"team": "blue"},
+        friendly_name="Blue",
     )
     assert name in capsys.readouterr().out
     assert (made.name, made.subscription_id, made.resource_group, made.location) == (name, "sub", "group", "here")
@@ -72,7 +77,9 @@ def test_details_and_changes(name: str) -> None:
     made = Workspace.create(name, show_output=False)
     details = made.get_details()
     assert details["name"] == name and details["workspaceid"] == made._workspace_id
-    assert details["id"].endswith(f"/resourceGroups/local/providers/Microsoft.MachineLearningServices/workspaces/{name}")
+    assert details["id"].endswith(
+        f"/resourceGroups/local/providers/Microsoft.MachineLearningServices/workspaces/{name}"
+    )
     assert details["creationTime"].endswith("Z") and details["friendlyName"] == name
     changed = made.update(friendly_name="Nice", description="For trials", tags={"a": 1})
     assert (changed["friendlyName"], changed["description"], changed["tags"]) == ("Nice", "For trials", {"a": "1"})

@@ -58,9 +58,7 @@ def wait_for_end(folder: str, keeper: Mapping[str, Any], seconds: float) -> None
         pause = min(pause * 1.5, 0.02)
 
 
-def _keep(
-    argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, folder: str, tell: int
-) -> NoReturn:
+def _keep(argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, folder: str, tell: int) -> NoReturn:
     os.setsid()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # whoever ends the script's tree must not end its witness
@@ -110,9 +108,7 @@ def _keep(
     os._exit(0)
 
 
-def _become_script(
-    argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, fault: int
-) -> NoReturn:
+def _become_script(argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, fault: int) -> NoReturn:
     try:
         os.setpgid(0, 0)
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -126,9 +126,7 @@ def check_scalar(name: str, value: Any) -> Any:
 
 def check_list(name: str, values: Any) -> list[Any]:
     if isinstance(values, (str, bytes)) or isinstance(values, Mapping):
-        raise UserErrorException(
-            f"Metric '{name}' needs a list of values for log_list(), not {type(values).__name__}."
-        )
+        raise UserErrorException(f"Metric '{name}' needs a list of values for log_list(), not {type(values).__name__}.")
     plain = _plain(values)
     if plain is _CANNOT:
         raise UserErrorException(

@@ -84,6 +84,7 @@ class RunRecord:
     error: Mapping[str, Any] | None = None
     warnings: tuple[str, ...] = ()
     created_by: str | None = None
+    made_by: str | None = None  # the run whose script began this one beside itself, and may go on with it
     last_heard: float | None = None
     archived_at: float | None = None
     nonce: str | None = None  # the client's own mark: a repeated create is the same create
@@ -134,9 +135,7 @@ def note(run: RunRecord, reason: str, *, at: float, until: str = "") -> RunRecor
     return replace(run, history=(*run.history, Step(at, run.state.value, reason, until)))
 
 
-def end(
-    run: RunRecord, to: RunState, *, reason: str, at: float, error: Mapping[str, Any] | None = None
-) -> RunRecord:
+def end(run: RunRecord, to: RunState, *, reason: str, at: float, error: Mapping[str, Any] | None = None) -> RunRecord:
     """Return `run` ended as `to`, through the states that lie between. A run that has ended stays as it is."""
     if run.ended:
         return run
@@ -163,9 +162,7 @@ def status(run: RunRecord, now: float) -> str:
 def stages(run: RunRecord, now: float) -> list[dict[str, Any]]:
     """Each event with the seconds until the next: where the time went, and what it waits for now."""
     ends = [step.at for step in run.history[1:]] + [run.ended_at or now]
-    return [
-        dict(step.to_json(), seconds=round(max(0.0, until - step.at), 3)) for step, until in zip(run.history, ends)
-    ]
+    return [dict(step.to_json(), seconds=round(max(0.0, until - step.at), 3)) for step, until in zip(run.history, ends)]
 
 
 def set_properties(run: RunRecord, properties: Mapping[str, str]) -> RunRecord:

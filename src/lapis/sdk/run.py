@@ -50,9 +50,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
     # -- found
 
     @classmethod
-    def get_context(
-        cls, allow_offline: bool = True, used_for_context_manager: bool = False, **kwargs: Any
-    ) -> Any:
+    def get_context(cls, allow_offline: bool = True, used_for_context_manager: bool = False, **kwargs: Any) -> Any:
         """The run that this process belongs to; outside a job an offline run, which prints what it is told."""
         from lapis.sdk.submitted_run import from_environment
 

@@ -98,9 +98,7 @@ class RunFamily:
             and _has(view["tags"], label_filters(tags))
             and _has(view["properties"], label_filters(properties))
         ]
-        return iter(
-            [rehydrate(Experiment(workspace, v["experiment"], _create_in_cloud=False), v) for v in chosen]
-        )
+        return iter([rehydrate(Experiment(workspace, v["experiment"], _create_in_cloud=False), v) for v in chosen])
 
     def _make_children(self, wanted: list[dict[str, Any]]) -> list[Any]:
         from uuid import uuid4

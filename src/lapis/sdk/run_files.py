@@ -101,11 +101,7 @@ class RunFiles:
         """Write the files whose names begin with `prefix` below `output_directory` (or to `output_paths`)."""
         chosen = [file for file in self._files() if file["name"].startswith(prefix or "")]
         if output_paths is not None:
-            paths = (
-                [output_paths]
-                if isinstance(output_paths, str)
-                else [os.fspath(path) for path in output_paths]
-            )
+            paths = [output_paths] if isinstance(output_paths, str) else [os.fspath(path) for path in output_paths]
             if len(paths) != len(chosen):
                 raise UserErrorException(
                     f"{len(chosen)} files of run {self._run_id} begin with '{prefix or ''}', but output_paths names "
@@ -166,9 +162,7 @@ class RunFiles:
 
     def _send_file(self, name: str, path: str) -> Any:
         size = os.path.getsize(path)
-        return self._client.upload(
-            f"{self._base}/files/{quoted(name)}", lambda: read_chunks(path, size), size
-        )
+        return self._client.upload(f"{self._base}/files/{quoted(name)}", lambda: read_chunks(path, size), size)
 
     def _upload_stream(self, name: str, stream: Any) -> Any:
         import tempfile
@@ -239,14 +233,8 @@ def _no_datastore(datastore_name: Any) -> None:
     if datastore_name is not None:
         from lapis.errors import NotThereYet
 
-        raise NotThereYet(
-            "Run.upload_file(datastore_name=...)", "Leave datastore_name out to store it in the run."
-        )
+        raise NotThereYet("Run.upload_file(datastore_name=...)", "Leave datastore_name out to store it in the run.")
 
 
 def _shortened(names: list[str]) -> str:
-    return (
-        ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-        if names
-        else "none"
-    )
+    return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "") if names else "none"

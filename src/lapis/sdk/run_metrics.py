@@ -89,9 +89,7 @@ class RunMetrics:
         query = {"name": name, "recursive": recursive, "type": wanted}
         found: dict[str, dict[str, Any]] = self._call("GET", "/metrics", query=query)["metrics"]
         if populate:
-            found = {
-                run_id: {k: self._populated(v) for k, v in values.items()} for run_id, values in found.items()
-            }
+            found = {run_id: {k: self._populated(v) for k, v in values.items()} for run_id, values in found.items()}
         return found if recursive else found.get(self._run_id, {})
 
     def flush(self, timeout_seconds: float = 300) -> None:

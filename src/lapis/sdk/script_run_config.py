@@ -97,9 +97,7 @@ def _checked_arguments(arguments: Any) -> Any:
     if arguments is None:
         return []
     if isinstance(arguments, (str, bytes)) or not hasattr(arguments, "__iter__") or isinstance(arguments, dict):
-        raise UserErrorException(
-            f"arguments must be a list such as ['--epochs', 3], not {type(arguments).__name__}."
-        )
+        raise UserErrorException(f"arguments must be a list such as ['--epochs', 3], not {type(arguments).__name__}.")
     return list(arguments)
 
 

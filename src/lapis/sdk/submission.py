@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Callable, Iterator, NamedTuple, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple
 from uuid import uuid4
 
 from lapis.domain import frames
@@ -293,9 +293,7 @@ def _argument(where: str, value: Any) -> str:
         return str(value)
     if hasattr(value, "item") and callable(value.item):  # a number of numpy's
         return str(value.item())
-    raise ExperimentExecutionException(
-        f"{where} can hold text and numbers, not {type(value).__name__} ({value!r})."
-    )
+    raise ExperimentExecutionException(f"{where} can hold text and numbers, not {type(value).__name__} ({value!r}).")
 
 
 def _checked_target(target: Any) -> str:

@@ -54,7 +54,9 @@ class Workspace:
     # -- found and made
 
     @staticmethod
-    def from_config(path: Any = None, auth: Any = None, _logger: Any = None, _file_name: str | None = None) -> Workspace:
+    def from_config(
+        path: Any = None, auth: Any = None, _logger: Any = None, _file_name: str | None = None
+    ) -> Workspace:
         """The workspace that config.json names, looked for as SDK v1 does; without any, the default one."""
         file = workspace_config.find(path, _file_name)
         if file is None:
@@ -271,7 +273,11 @@ class Workspace:
         enable_data_actions: Any = None,
     ) -> dict[str, Any]:
         """Change what a workspace says about itself; the details afterwards."""
-        changes = {"friendly_name": friendly_name, "description": description, "image_build_compute": image_build_compute}
+        changes = {
+            "friendly_name": friendly_name,
+            "description": description,
+            "image_build_compute": image_build_compute,
+        }
         given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
         if tags is not None:
             given["tags"] = {str(k): None if v is None else str(v) for k, v in dict(tags).items()}
@@ -396,7 +402,8 @@ class Workspace:
         return hash(self._workspace_id)
 
     def __repr__(self) -> str:
-        return f"Workspace.create(name={self.name!r}, subscription_id={self.subscription_id!r}, resource_group={self.resource_group!r})"
+        named = f"name={self.name!r}, subscription_id={self.subscription_id!r}, resource_group={self.resource_group!r}"
+        return f"Workspace.create({named})"
 
     def _repr_html_(self) -> str:
         return display.as_html(
@@ -416,7 +423,9 @@ def _client(server: str | None = None, because: str | None = None) -> Client:
         return local.client()
     settings = settings_module.load()
     if not str(server).startswith(("http://", "https://")):
-        raise UserErrorException(f"lapis_server in {because} must be an address such as http://host:port, not {server!r}.")
+        raise UserErrorException(
+            f"lapis_server in {because} must be an address such as http://host:port, not {server!r}."
+        )
     return Client(Endpoint(str(server), local.configured_token(settings, str(server))))
 
 

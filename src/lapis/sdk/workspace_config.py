@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 from lapis.errors import UserErrorException
 
 _CANDIDATES = [
-    os.path.join(folder, name)
-    for folder in (".azureml", "aml_config", "")
-    for name in ("config.json", "project.json")
+    os.path.join(folder, name) for folder in (".azureml", "aml_config", "") for name in ("config.json", "project.json")
 ]
 _SCOPE = re.compile(
     r"^/subscriptions/([^/]+)/resourceGroups/([^/]+)/providers/Microsoft\.MachineLearningServices/workspaces/([^/]+)",
