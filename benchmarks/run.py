@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import peers
-from measure import Figure, add_options, table
+from measure import Figure, add_options, scratch, table
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "performance.md"
@@ -47,11 +47,12 @@ def main() -> int:
         flags.append("--no-peers")
     began, load = time.monotonic(), os.getloadavg()[0]
     figures, failed = [], []
-    for section in given.sections or SECTIONS:
-        found = _measure(section, flags)
-        figures.extend(found)
-        if not found:
-            failed.append(section)
+    with scratch():
+        for section in given.sections or SECTIONS:
+            found = _measure(section, flags)
+            figures.extend(found)
+            if not found:
+                failed.append(section)
     text = "\n\n".join([_machine(load, time.monotonic() - began, with_peers="--no-peers" not in flags), table(figures)])
     print(text)
     if failed:

@@ -27,7 +27,7 @@ _BEST = 100
 
 
 def measure(options: Options) -> list[Figure]:
-    with tempfile.TemporaryDirectory(prefix="lapis-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="search-") as folder:
         shelf = open_shelf(folder)
         body = _fill(shelf)
         bare = _fill_bare(str(Path(folder, "bare.db")), body)

@@ -18,6 +18,7 @@ from azureml.core import Environment, Experiment, RunConfiguration, ScriptRunCon
 from azureml.exceptions import ActivityFailedException
 from tests.conftest import Home
 from tests.e2e.until import until, until_written
+from tests.needs import need
 
 Submit = Callable[..., Any]
 LOG = "user_logs/std_log.txt"
@@ -165,6 +166,7 @@ def test_an_environment_that_is_not_built_is_told_in_the_log_and_the_details(
 
 
 def test_the_commit_that_the_code_stands_at_is_kept(experiment: Experiment, script: Submit) -> None:
+    need("git", "git")
     folder = script("print(1)")
 
     def git(*arguments: str, cwd: str = folder) -> str:

@@ -70,8 +70,14 @@ def serve(settings: Settings) -> int:
     system = make_system(settings, url, time.time, leave)
     app = make_app(system, settings.host, ready=lambda: _publish(settings, url))
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, timeout_graceful_shutdown=2, server_header=False, lifespan="on", proxy_headers=False,
-        date_header=False
+        app,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=2,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        lifespan="on",
     )
     server = uvicorn.Server(config)
 

@@ -63,7 +63,14 @@ class FileStore:
                 )
 
     def append(
-        self, workspace_id: str, run_id: str, name: str, offset: int, data: memoryview, at: float, aliases: tuple[str, ...]
+        self,
+        workspace_id: str,
+        run_id: str,
+        name: str,
+        offset: int,
+        data: memoryview,
+        at: float,
+        aliases: tuple[str, ...],
     ) -> int:
         """Let a file grow; give the length reached. Bytes it has already are not written again, a gap is not made."""
         path = self._path(workspace_id, run_id, name)
@@ -85,7 +92,8 @@ class FileStore:
 
     def read(self, workspace_id: str, run_id: str, file: RunFile, start: int = 0) -> Iterator[bytes]:
         """The file's bytes from `start`, as far as they go now."""
-        source = self._blobs.path(file.hash) if file.hash else self._path(workspace_id, run_id, file.alias_of or file.name)
+        growing = file.alias_of or file.name
+        source = self._blobs.path(file.hash) if file.hash else self._path(workspace_id, run_id, growing)
         try:
             opened: BinaryIO = open(source, "rb")
         except FileNotFoundError:  # it grew a moment ago and was sealed meanwhile
