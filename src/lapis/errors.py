@@ -232,9 +232,7 @@ class ParallelRunException(AzureMLException):
     status = 400
     delay_seconds: Any
 
-    def __init__(
-        self, exception_message: Any = "", code: Any = None, delay_seconds: Any = None, **kwargs: Any
-    ) -> None:
+    def __init__(self, exception_message: Any = "", code: Any = None, delay_seconds: Any = None, **kwargs: Any) -> None:
         super().__init__(exception_message, **kwargs)
         self.delay_seconds = delay_seconds
 

@@ -308,9 +308,7 @@ def test_what_is_written_reads_back_the_same_here_and_in_pyyaml(value: Any) -> N
 
 
 @given(VALUES, st.sampled_from([True, False, None]), st.sampled_from([20, 80]), st.sampled_from([2, 4]))
-def test_what_pyyaml_writes_reads_back_the_same(
-    value: Any, flow: bool | None, width: int, indent: int
-) -> None:
+def test_what_pyyaml_writes_reads_back_the_same(value: Any, flow: bool | None, width: int, indent: int) -> None:
     text = yaml.dump(
         value, Dumper=NoAliases, default_flow_style=flow, width=width, indent=indent, allow_unicode=True,
         sort_keys=False,
@@ -327,9 +325,7 @@ class NoAliases(yaml.SafeDumper):
 
 @given(
     st.sampled_from(["|", ">", "|-", ">-", "|+", ">+", "|2", ">2-"]),
-    st.lists(
-        st.sampled_from(["text", "", "  more", "# no comment", "- item", "k: v", " ", "\ttab"]), max_size=6
-    ),
+    st.lists(st.sampled_from(["text", "", "  more", "# no comment", "- item", "k: v", " ", "\ttab"]), max_size=6),
     st.booleans(),
 )
 def test_blocks_of_text_fold_and_end_as_in_pyyaml(header: str, lines: list[str], more: bool) -> None:

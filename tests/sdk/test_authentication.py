@@ -43,9 +43,7 @@ def token(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.parametrize(("way", "arguments"), WAYS.items())
-def test_every_way_to_sign_in_sends_the_servers_token(
-    way: Any, arguments: dict[str, Any], token: str
-) -> None:
+def test_every_way_to_sign_in_sends_the_servers_token(way: Any, arguments: dict[str, Any], token: str) -> None:
     assert way(**arguments).get_authentication_header() == {"Authorization": f"Bearer {token}"}
 
 
@@ -60,9 +58,7 @@ def test_every_way_to_sign_in_names_a_cloud(way: Any, arguments: dict[str, Any])
     assert way(**arguments, cloud="AzureChinaCloud")._cloud_type.name == "AzureChinaCloud"
 
 
-def test_without_the_variable_the_token_is_in_the_home_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_variable_the_token_is_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LAPIS_TOKEN", raising=False)
     monkeypatch.setenv("LAPIS_HOME", str(tmp_path))
     (tmp_path / "token").write_text("from-the-file\n")
@@ -125,9 +121,7 @@ def test_the_credential_of_a_run_sends_its_own_token() -> None:
     ],
 )
 def test_a_value_of_the_wrong_type_is_refused_by_name(way: Any, arguments: dict[str, Any]) -> None:
-    wrong = [
-        name for name, value in arguments.items() if not isinstance(value, str) or value in ("yes", "azure's")
-    ]
+    wrong = [name for name, value in arguments.items() if not isinstance(value, str) or value in ("yes", "azure's")]
     with pytest.raises(UserErrorException) as caught:
         way(**arguments)
     assert f"as {wrong[-1]}, not" in caught.value.message

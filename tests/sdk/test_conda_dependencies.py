@@ -132,9 +132,7 @@ def test_requirements_of_one_package_merge_into_one() -> None:
 
 def test_a_file_written_by_hand_is_read_changed_and_written(tmp_path: Path) -> None:
     file = tmp_path / "env.yml"
-    file.write_text(
-        "channels: [conda-forge]\ndependencies:\n  - python=3.6.2\n  - pip:\n    - horovod # later\n"
-    )
+    file.write_text("channels: [conda-forge]\ndependencies:\n  - python=3.6.2\n  - pip:\n    - horovod # later\n")
     made = CondaDependencies(conda_dependencies_file_path=str(file))
     made.add_pip_package("tensorflow-gpu==2.2.0")
     made.add_channel("nvidia")

@@ -70,9 +70,7 @@ def test_curated_names_are_not_refused() -> None:
 
 def test_a_misspelt_setting_is_refused_and_the_near_one_named() -> None:
     environment = Environment("x")
-    with pytest.raises(
-        AttributeError, match="DockerSection has no setting 'base_imge'. Did you mean 'base_image'"
-    ):
+    with pytest.raises(AttributeError, match="DockerSection has no setting 'base_imge'. Did you mean 'base_image'"):
         environment.docker.base_imge = "ubuntu"
     with pytest.raises(AttributeError, match="Environment has no setting 'zebra'. Known: asset_id, "):
         environment.zebra = 1
@@ -93,9 +91,7 @@ def test_from_pip_requirements_reads_comments_continuations_options_and_included
         "# what we need\n-r base.txt\nnumpy>=1.16, \\\n  <2   # not 2\n\n--extra-index-url https://example.org\n"
         "tool @ https://example.org/tool.whl#sha256=abc\n"
     )
-    environment = Environment.from_pip_requirements(
-        "x", str(tmp_path / "requirements.txt"), pip_version="20.2.4"
-    )
+    environment = Environment.from_pip_requirements("x", str(tmp_path / "requirements.txt"), pip_version="20.2.4")
     dependencies = environment.python.conda_dependencies
     assert dependencies.pip_packages == [
         "six",
@@ -132,9 +128,7 @@ def test_from_docker_image_uses_the_images_packages_unless_others_are_given(cond
 def test_a_dockerfile_is_given_as_text_or_as_a_file(tmp_path: Path) -> None:
     file = tmp_path / "Dockerfile"
     file.write_text("FROM ubuntu:22.04\nRUN true\n")
-    assert (
-        Environment.from_dockerfile("x", str(file)).docker.base_dockerfile == "FROM ubuntu:22.04\nRUN true\n"
-    )
+    assert Environment.from_dockerfile("x", str(file)).docker.base_dockerfile == "FROM ubuntu:22.04\nRUN true\n"
     from_text = Environment.from_dockerfile("x", "FROM ubuntu:22.04")
     assert from_text.docker.base_dockerfile == "FROM ubuntu:22.04"
     assert from_text.docker.base_image is None

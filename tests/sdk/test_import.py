@@ -53,9 +53,7 @@ def interpreters() -> dict[str, str]:
     return dict(sorted(old_enough.items(), key=lambda item: int(item[0].split(".")[1])))
 
 
-every_interpreter = pytest.mark.parametrize(
-    "python", [pytest.param(p, id=v) for v, p in interpreters().items()]
-)
+every_interpreter = pytest.mark.parametrize("python", [pytest.param(p, id=v) for v, p in interpreters().items()])
 
 
 def run(python: str, code: str) -> str:
@@ -68,9 +66,7 @@ def run(python: str, code: str) -> str:
 
 @every_interpreter
 def test_importing_core_loads_nothing_heavy(python: str) -> None:
-    loaded = run(
-        python, "before = set(sys.modules); import azureml.core; print(*set(sys.modules) - before)"
-    ).split()
+    loaded = run(python, "before = set(sys.modules); import azureml.core; print(*set(sys.modules) - before)").split()
     assert "azureml.core" in loaded
     assert HEAVY.intersection(loaded) == set()
     assert [name for name in loaded if name.startswith("lapis.sdk.")] != []

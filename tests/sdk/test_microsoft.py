@@ -51,7 +51,4 @@ def test_metadata_beside_our_own_folder_is_found_wherever_it_lies(tmp_path: Path
 def test_a_package_that_shares_no_file_with_lapis_is_left_alone(tmp_path: Path) -> None:
     site = tmp_path / "dist-packages"
     (site / "azureml_inference_server_http-1.5.1.dist-info").mkdir(parents=True)
-    assert (
-        microsoft_packages(str(tmp_path / "azureml"), [str(site), str(tmp_path / "gone" / "site-packages")])
-        == []
-    )
+    assert microsoft_packages(str(tmp_path / "azureml"), [str(site), str(tmp_path / "gone" / "site-packages")]) == []

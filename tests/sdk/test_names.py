@@ -88,9 +88,7 @@ def test_one_thing_under_two_paths_is_one_thing() -> None:
     ],
 )
 def test_a_submodule_needs_no_import_of_its_own(expression: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", f"import azureml.core; {expression}"], capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", f"import azureml.core; {expression}"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -81,13 +81,9 @@ def rich_configuration() -> RunConfiguration:
     run_config.paralleltask.terminal_exit_codes = [3, 4]
     run_config.amlcompute.vm_size = "STANDARD_D2_V2"
     run_config.kubernetescompute.instance_type = "large"
-    run_config.data_references = {
-        "ref": DataReferenceConfiguration("blob", "download", "a/b", "/data/x", True)
-    }
+    run_config.data_references = {"ref": DataReferenceConfiguration("blob", "download", "a/b", "/data/x", True)}
     run_config.data = {
-        "mnist": Data(
-            DataLocation(dataset=Dataset("id-1", "mnist", "2")), False, "mount", "mnist", None, False
-        ),
+        "mnist": Data(DataLocation(dataset=Dataset("id-1", "mnist", "2")), False, "mount", "mnist", None, False),
         "path": Data(DataLocation(data_path=DataPath("blob", "a")), mechanism="download", options={"k": "v"}),
         "address": Data(DataLocation(uri=Uri("https://example.org/a", True))),
     }
@@ -158,9 +154,7 @@ def test_framework_and_communicator_are_taken_in_any_case_and_else_refused_with_
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, "2", True, None])
 def test_a_node_count_is_a_whole_number_from_one(count: Any) -> None:
-    with pytest.raises(
-        RunConfigurationException, match="RunConfiguration.node_count must be a whole number, 1 or"
-    ):
+    with pytest.raises(RunConfigurationException, match="RunConfiguration.node_count must be a whole number, 1 or"):
         RunConfiguration().node_count = count
 
 
@@ -179,9 +173,7 @@ def test_a_setting_of_the_wrong_kind_is_refused(attribute: str, value: Any, said
 
 
 def test_a_misspelt_setting_is_refused() -> None:
-    with pytest.raises(
-        AttributeError, match="RunConfiguration has no setting 'node_cuont'. Did you mean 'node_count'"
-    ):
+    with pytest.raises(AttributeError, match="RunConfiguration has no setting 'node_cuont'. Did you mean 'node_count'"):
         RunConfiguration().node_cuont = 2
 
 
@@ -242,9 +234,7 @@ def test_a_dataset_with_a_name_and_a_mode_becomes_an_input() -> None:
         (ParallelTaskConfiguration(), "Python", "ParallelTask", 1),
     ],
 )
-def test_distributed_settings_are_translated(
-    settings: Any, framework: str, communicator: str, nodes: int
-) -> None:
+def test_distributed_settings_are_translated(settings: Any, framework: str, communicator: str, nodes: int) -> None:
     run_config = RunConfiguration()
     apply_distributed(run_config, settings)
     assert (run_config.framework, run_config.communicator, run_config.node_count) == (
@@ -266,9 +256,7 @@ def test_other_distributed_settings_are_refused_and_change_nothing() -> None:
     run_config = RunConfiguration()
     with pytest.raises(UserErrorException, match="must be a MpiConfiguration"):
         apply_distributed(run_config, "mpi")
-    with pytest.raises(
-        RunConfigurationException, match="node_count must be a whole number, 1 or more, not 0"
-    ):
+    with pytest.raises(RunConfigurationException, match="node_count must be a whole number, 1 or more, not 0"):
         apply_distributed(run_config, TensorflowConfiguration(worker_count=0))
     with pytest.raises(RunConfigurationException, match="Valid: Nccl, Gloo"):
         PyTorchConfiguration("smoke")
@@ -369,9 +357,7 @@ def test_a_separate_environment_has_a_file_of_its_own(tmp_path: Path) -> None:
     assert (tmp_path / ".azureml" / "environment.yml").is_file()
 
 
-def test_the_working_folder_is_the_project_when_none_is_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_working_folder_is_the_project_when_none_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     rich_configuration().save(name="mnist.runconfig")
     assert (tmp_path / ".azureml" / "mnist.runconfig").is_file()
@@ -513,13 +499,9 @@ def test_saving_without_a_name_or_a_folder_is_refused_and_writes_nothing(tmp_pat
 
 def test_loading_what_is_not_there_names_what_is(tmp_path: Path) -> None:
     RunConfiguration().save(str(tmp_path), "mnist.runconfig")
-    with pytest.raises(
-        UserErrorException, match="no run configuration 'minst' in .* Known: mnist.runconfig."
-    ):
+    with pytest.raises(UserErrorException, match="no run configuration 'minst' in .* Known: mnist.runconfig."):
         RunConfiguration.load(str(tmp_path), "minst")
-    with pytest.raises(
-        UserErrorException, match="say which run configuration is meant. Known: mnist.runconfig."
-    ):
+    with pytest.raises(UserErrorException, match="say which run configuration is meant. Known: mnist.runconfig."):
         RunConfiguration.load(str(tmp_path))
     with pytest.raises(UserErrorException, match="There is no run configuration"):
         RunConfiguration.load(str(tmp_path / "nowhere"))

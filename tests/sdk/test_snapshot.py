@@ -156,9 +156,7 @@ class TestWhatIsSent:
         write(folder, ".amlignore", content="a?b\nsub/")
         assert sent(scan(folder)) == [".amlignore", "ok"]
 
-    def test_a_pipe_and_a_socket_are_skipped_and_reported(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_pipe_and_a_socket_are_skipped_and_reported(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         os.mkfifo(folder / "pipe")
         monkeypatch.chdir(folder)  # the name of a socket must be short
         with socket.socket(socket.AF_UNIX) as listener:
@@ -257,9 +255,7 @@ class TestHashing:
             "assert hash_plan(scan(sys.argv[1])).total_size == int(sys.argv[2])\n"
             "print(peak() - before)"
         )
-        answer = subprocess.run(
-            [sys.executable, "-c", code, folder, str(size)], stdout=subprocess.PIPE, check=True
-        )
+        answer = subprocess.run([sys.executable, "-c", code, folder, str(size)], stdout=subprocess.PIPE, check=True)
         assert int(answer.stdout) < 30 * 1024
 
     def test_a_file_changed_after_the_walk_is_sent_as_it_is_now(self, folder: Path) -> None:
@@ -340,9 +336,7 @@ def as_an_ordinary_user() -> Iterator[None]:
 
 
 class TestUnreadable:
-    @pytest.fixture(
-        params=[("file", 0, "file"), ("sub", 0, "sub/"), ("sub", 0o444, "sub/a"), ("sub/a", 0, "sub/a")]
-    )
+    @pytest.fixture(params=[("file", 0, "file"), ("sub", 0, "sub/"), ("sub", 0o444, "sub/a"), ("sub/a", 0, "sub/a")])
     def unreadable(self, request: pytest.FixtureRequest, open_folder: Path) -> Iterator[str]:
         name, mode, told = request.param
         write(open_folder, "sub/a", "file")
@@ -350,9 +344,7 @@ class TestUnreadable:
         yield told
         os.chmod(open_folder / name, 0o755)
 
-    def test_what_cannot_be_read_is_named(
-        self, open_folder: Path, unreadable: str, as_an_ordinary_user: None
-    ) -> None:
+    def test_what_cannot_be_read_is_named(self, open_folder: Path, unreadable: str, as_an_ordinary_user: None) -> None:
         with pytest.raises(SnapshotException, match=f"'{unreadable}'.*Permission denied.*amlignore"):
             hash_plan(scan(open_folder))
 
@@ -381,9 +373,7 @@ class TestTheCache:
         # The same plan has the same stamps, so a second reading would be the only way to see the change.
         assert hash_plan(plan, cache, clock=hours_later) == first
 
-    def test_a_changed_file_is_read_again_even_with_its_old_date_and_size(
-        self, folder: Path, cache: str
-    ) -> None:
+    def test_a_changed_file_is_read_again_even_with_its_old_date_and_size(self, folder: Path, cache: str) -> None:
         write(folder, "a", content="one")
         hash_plan(scan(folder), cache, clock=hours_later)
         wait_for_the_clock_of(folder)
@@ -422,9 +412,7 @@ class TestTheCache:
             lambda content: content + b" ",
         ],
     )
-    def test_a_damaged_cache_counts_as_empty(
-        self, folder: Path, cache: str, damage: Callable[[bytes], bytes]
-    ) -> None:
+    def test_a_damaged_cache_counts_as_empty(self, folder: Path, cache: str, damage: Callable[[bytes], bytes]) -> None:
         write(folder, "a", content="one")
         plan = scan(folder)
         hash_plan(plan, cache, clock=hours_later)
@@ -536,9 +524,9 @@ class TestLayingOut:
     @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
     @given(
         files=st.dictionaries(
-            st.text(
-                st.characters(exclude_categories=["C"], exclude_characters="/\\:"), min_size=1, max_size=20
-            ).filter(lambda name: name not in (".", "..")),
+            st.text(st.characters(exclude_categories=["C"], exclude_characters="/\\:"), min_size=1, max_size=20).filter(
+                lambda name: name not in (".", "..")
+            ),
             st.binary(max_size=50),
             max_size=5,
         )
@@ -553,9 +541,7 @@ class TestLayingOut:
         assert written == files
 
     @pytest.mark.parametrize("received", [b"", b"goof", b"good and more", b"goo"])
-    def test_a_content_that_differs_is_refused_and_removed(
-        self, blobs: Blobs, tmp_path: Path, received: bytes
-    ) -> None:
+    def test_a_content_that_differs_is_refused_and_removed(self, blobs: Blobs, tmp_path: Path, received: bytes) -> None:
         tree = blobs.tree({"a": b"good"})
         with pytest.raises(SnapshotException, match="'a' is damaged"):
             lay_out(tree, lambda _: io.BytesIO(received), tmp_path)
@@ -569,9 +555,7 @@ class TestLayingOut:
         with pytest.raises(SnapshotException):
             lay_out(Tree([TreeEntry("a", sha256(b"good"), 5)]), lambda _: io.BytesIO(b"good"), tmp_path)
 
-    def test_an_error_of_the_reader_passes_and_leaves_no_half_file(
-        self, blobs: Blobs, tmp_path: Path
-    ) -> None:
+    def test_an_error_of_the_reader_passes_and_leaves_no_half_file(self, blobs: Blobs, tmp_path: Path) -> None:
         class Broken(io.BytesIO):
             def read(self, size: int | None = -1) -> bytes:
                 raise ConnectionResetError("the line is dead")
@@ -585,15 +569,9 @@ class TestLayingOut:
         os.link(tmp_path / "a", tmp_path / "second-name")
         lay_out(blobs.tree({"a": b"new"}), blobs.read, tmp_path)
         assert (tmp_path / "a").read_text() == "new"
-        assert (
-            (tmp_path / "second-name").read_text()
-            == (tmp_path / "other").read_text()
-            == "a longer old content"
-        )
+        assert (tmp_path / "second-name").read_text() == (tmp_path / "other").read_text() == "a longer old content"
 
-    def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(
-        self, blobs: Blobs, tmp_path: Path
-    ) -> None:
+    def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(self, blobs: Blobs, tmp_path: Path) -> None:
         write(tmp_path, "outside", content="mine")
         (tmp_path / "target").mkdir()
         (tmp_path / "target" / "a").symlink_to("../outside")
@@ -602,9 +580,7 @@ class TestLayingOut:
         assert (tmp_path / "target" / "a").read_text() == "new"
 
     @pytest.mark.parametrize("leads_to", ["../outside", "../missing", ".."])
-    def test_a_link_in_the_place_of_a_folder_never_leads_out(
-        self, blobs: Blobs, tmp_path: Path, leads_to: str
-    ) -> None:
+    def test_a_link_in_the_place_of_a_folder_never_leads_out(self, blobs: Blobs, tmp_path: Path, leads_to: str) -> None:
         (tmp_path / "outside").mkdir()
         (tmp_path / "target").mkdir()
         (tmp_path / "target" / "sub").symlink_to(leads_to)

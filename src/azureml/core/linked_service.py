@@ -4,6 +4,4 @@ from lapis.sdk.later import stand_in as _stand_in
 
 LinkedService = _stand_in("azureml.core.LinkedService")
 LinkedServiceConfiguration = _stand_in("azureml.core.linked_service.LinkedServiceConfiguration")
-SynapseWorkspaceLinkedServiceConfiguration = _stand_in(
-    "azureml.core.SynapseWorkspaceLinkedServiceConfiguration"
-)
+SynapseWorkspaceLinkedServiceConfiguration = _stand_in("azureml.core.SynapseWorkspaceLinkedServiceConfiguration")

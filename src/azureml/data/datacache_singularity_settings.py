@@ -2,8 +2,6 @@
 
 from lapis.sdk.later import stand_in as _stand_in
 
-DatacacheSingularitySettings = _stand_in(
-    "azureml.data.datacache_singularity_settings.DatacacheSingularitySettings"
-)
+DatacacheSingularitySettings = _stand_in("azureml.data.datacache_singularity_settings.DatacacheSingularitySettings")
 SingularityPriority = _stand_in("azureml.data.datacache_singularity_settings.SingularityPriority")
 SingularitySlaTier = _stand_in("azureml.data.datacache_singularity_settings.SingularitySlaTier")

@@ -3,6 +3,4 @@
 from lapis.sdk.later import stand_in as _stand_in
 
 StoredProcedureParameter = _stand_in("azureml.data.stored_procedure_parameter.StoredProcedureParameter")
-StoredProcedureParameterType = _stand_in(
-    "azureml.data.stored_procedure_parameter.StoredProcedureParameterType"
-)
+StoredProcedureParameterType = _stand_in("azureml.data.stored_procedure_parameter.StoredProcedureParameterType")

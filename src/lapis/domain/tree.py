@@ -142,9 +142,7 @@ def _check_entries(entries: tuple[TreeEntry, ...]) -> None:
             raise UserErrorException(f"The tree has {path!r} twice.")
         paths.add(path)
         if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
-            raise UserErrorException(
-                f"The hash of {path!r} is not a SHA-256 in lower-case hexadecimal digits."
-            )
+            raise UserErrorException(f"The hash of {path!r} is not a SHA-256 in lower-case hexadecimal digits.")
         if type(size) is not int or not 0 <= size < 2**63:
             raise UserErrorException(f"The size of {path!r} is not a number of bytes.")
         if type(executable) is not bool:

@@ -67,8 +67,7 @@ class LocalEngine:
 
     def poll(self, handles: Sequence[Handle]) -> list[JobState]:
         return [
-            JobState.ALIVE if processes.alive(handle["pid"], handle["started"]) else JobState.LOST
-            for handle in handles
+            JobState.ALIVE if processes.alive(handle["pid"], handle["started"]) else JobState.LOST for handle in handles
         ]
 
     def stop(self, handle: Handle, *, hard: bool = False) -> None:

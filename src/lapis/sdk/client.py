@@ -82,9 +82,7 @@ class Client:
             raise from_wire(parsed, status)
         return parsed
 
-    def download(
-        self, path: str, write: Callable[[bytes], Any], query: Mapping[str, Any] | None = None
-    ) -> None:
+    def download(self, path: str, write: Callable[[bytes], Any], query: Mapping[str, Any] | None = None) -> None:
         """Hand the answer's body to `write`, piece by piece."""
         response = self._open("GET", path, None, query, None, None, None)
         if response.status >= 400:
@@ -142,9 +140,7 @@ class Client:
                 if fresh_try:
                     continue  # a kept connection that the server had closed: nothing was amiss
                 if time.monotonic() + pause > deadline:
-                    raise Unavailable(
-                        f"{self.endpoint.describe()} ({failure or type(failure).__name__})"
-                    ) from failure
+                    raise Unavailable(f"{self.endpoint.describe()} ({failure or type(failure).__name__})") from failure
                 time.sleep(pause)
                 pause = min(pause * 2, 2.0)
 

@@ -35,9 +35,7 @@ class CondaDependencies:
         if conda_dependencies_file_path is not None:
             self._conda_dependencies = _read_conda_file(conda_dependencies_file_path)
         elif _underlying_structure is not None:
-            self._conda_dependencies = _checked(
-                copy.deepcopy(_underlying_structure), "The conda specification"
-            )
+            self._conda_dependencies = _checked(copy.deepcopy(_underlying_structure), "The conda specification")
         else:
             self._conda_dependencies = _default_specification()
 
@@ -104,9 +102,7 @@ class CondaDependencies:
     def remove_conda_package(self, conda_package: str) -> None:
         name = _conda_name(conda_package)
         self._dependencies[:] = [
-            package
-            for package in self._dependencies
-            if not (isinstance(package, str) and _conda_name(package) == name)
+            package for package in self._dependencies if not (isinstance(package, str) and _conda_name(package) == name)
         ]
 
     def get_python_version(self) -> str | None:
@@ -142,9 +138,7 @@ class CondaDependencies:
 
     def remove_pip_package(self, pip_package: str) -> None:
         name = _pip_name(pip_package)
-        self._set_pip_lines(
-            [line for line in self._pip_lines() if _is_option(line) or _pip_name(line) != name]
-        )
+        self._set_pip_lines([line for line in self._pip_lines() if _is_option(line) or _pip_name(line) != name])
 
     @property
     def pip_options(self) -> list[str]:
@@ -238,9 +232,7 @@ class CondaDependencies:
             self.remove_conda_package(name)
 
     def _pip_lines(self) -> list[str]:
-        return [
-            line for part in self._dependencies if isinstance(part, dict) for line in part.get("pip") or []
-        ]
+        return [line for part in self._dependencies if isinstance(part, dict) for line in part.get("pip") or []]
 
     def _set_pip_lines(self, lines: list[str]) -> None:
         without = [part for part in self._dependencies if not (isinstance(part, dict) and "pip" in part)]

@@ -198,9 +198,7 @@ class RegistrationOptions(RunConfigElement):
         "name": Field("name"),
         "description": Field("description"),
         "tags": Field("tags"),
-        "dataset_registration_options": Field(
-            "datasetRegistrationOptions", read=section(DatasetRegistrationOptions)
-        ),
+        "dataset_registration_options": Field("datasetRegistrationOptions", read=section(DatasetRegistrationOptions)),
     }
 
     def __init__(

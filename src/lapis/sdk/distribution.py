@@ -42,9 +42,7 @@ class PyTorchConfiguration(RunConfigElement):
     """Processes that meet through torch.distributed. `process_count` is the total; None is one per node."""
 
     _fields = {
-        "communication_backend": Field(
-            "communicationBackend", check=one_of(("Nccl", "Gloo"), default="Nccl")
-        ),
+        "communication_backend": Field("communicationBackend", check=one_of(("Nccl", "Gloo"), default="Nccl")),
         "process_count": Field("processCount", check=whole_number(at_least=1, optional=True)),
         "node_count": Field("nodeCount", check=whole_number(at_least=0)),
     }

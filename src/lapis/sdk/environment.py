@@ -63,9 +63,7 @@ class Environment(RunConfigElement):
     _fields = {
         "name": Field("name", check=_check_name),
         "version": Field("version", check=_check_version),
-        "environment_variables": Field(
-            "environmentVariables", write=_write_variables, check=_check_variables
-        ),
+        "environment_variables": Field("environmentVariables", write=_write_variables, check=_check_variables),
         "python": Field("python", read=section(PythonSection)),
         "docker": Field("docker", read=section(DockerSection)),
         "spark": Field("spark", read=section(SparkSection)),
@@ -114,9 +112,7 @@ class Environment(RunConfigElement):
     def from_pip_requirements(name: str, file_path: str, pip_version: str | None = None) -> Environment:
         """Return an environment with the packages of a requirements file, and this version of pip."""
         environment = Environment(name)
-        environment.python.conda_dependencies.add_conda_package(
-            f"pip={pip_version}" if pip_version else "pip"
-        )
+        environment.python.conda_dependencies.add_conda_package(f"pip={pip_version}" if pip_version else "pip")
         environment.python.conda_dependencies.set_pip_requirements(read_pip_requirements(file_path))
         return environment
 

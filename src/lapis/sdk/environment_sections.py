@@ -103,9 +103,7 @@ class DockerBuildContext(RunConfigElement):
         self.dockerfile_path = dockerfile_path
 
     @staticmethod
-    def from_local_directory(
-        workspace: Any, path: str, dockerfile_path: str = "Dockerfile"
-    ) -> DockerBuildContext:
+    def from_local_directory(workspace: Any, path: str, dockerfile_path: str = "Dockerfile") -> DockerBuildContext:
         raise NotThereYet("DockerBuildContext.from_local_directory")
 
 
@@ -189,9 +187,7 @@ class SparkPackage(RunConfigElement):
 
     _fields = {"group": Field("group"), "artifact": Field("artifact"), "version": Field("version")}
 
-    def __init__(
-        self, group: str | None = None, artifact: str | None = None, version: str | None = None
-    ) -> None:
+    def __init__(self, group: str | None = None, artifact: str | None = None, version: str | None = None) -> None:
         self.group = group
         self.artifact = artifact
         self.version = version
@@ -279,9 +275,7 @@ class RSection(RunConfigElement):
         "rscript_path": Field("rscriptPath"),
         "snapshot_date": Field("snapshotDate"),
         "cran_packages": Field("cranPackages", read=list_of_sections(RCranPackage)),
-        "github_packages": Field(
-            "gitHubPackages", read=list_of_sections(RGitHubPackage), also=("githubPackages",)
-        ),
+        "github_packages": Field("gitHubPackages", read=list_of_sections(RGitHubPackage), also=("githubPackages",)),
         "custom_url_packages": Field("customUrlPackages"),
         "bioconductor_packages": Field("bioConductorPackages", also=("bioconductorPackages",)),
     }

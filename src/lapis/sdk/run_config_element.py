@@ -69,9 +69,7 @@ class RunConfigElement:
 
     def _update(self, data: Any) -> None:
         if not isinstance(data, dict):
-            raise RunConfigurationException(
-                f"{type(self).__name__} is written as a map of settings, not as {data!r}."
-            )
+            raise RunConfigurationException(f"{type(self).__name__} is written as a map of settings, not as {data!r}.")
         names = {key: name for name, field in self._fields.items() for key in (field.key, *field.also)}
         for key, value in data.items():
             if key in names:
@@ -124,8 +122,7 @@ class RunConfigElement:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{_html(value)}</td></tr>"
-            for name, value in self._shown().items()
+            f"<tr><td>{html.escape(name)}</td><td>{_html(value)}</td></tr>" for name, value in self._shown().items()
         )
         return f"<table><tr><th colspan='2'>{type(self).__name__}</th></tr>{rows}</table>"
 
@@ -160,9 +157,7 @@ def one_of(words: Iterable[str], default: str | None = None) -> Callable[[str, A
         if value is None:
             return default
         if str(value).lower() not in spelt:
-            raise RunConfigurationException(
-                f"{name} cannot be {value!r}. Valid: {', '.join(spelt.values())}."
-            )
+            raise RunConfigurationException(f"{name} cannot be {value!r}. Valid: {', '.join(spelt.values())}.")
         return spelt[str(value).lower()]
 
     return check
@@ -179,9 +174,7 @@ def whole_number(at_least: int, optional: bool = False) -> Callable[[str, Any], 
         except AttributeError:
             number = None
         if number is None or number < at_least:
-            raise RunConfigurationException(
-                f"{name} must be a whole number, {at_least} or more, not {value!r}."
-            )
+            raise RunConfigurationException(f"{name} must be a whole number, {at_least} or more, not {value!r}.")
         return number
 
     return check

@@ -199,9 +199,7 @@ def _check_by_name(name: str, by_name: Any) -> dict[str, Any]:
 
 
 def _write_words(words: list[Any]) -> list[Any]:
-    return [
-        word if word is None or isinstance(word, (bool, int, float, str)) else str(word) for word in words
-    ]
+    return [word if word is None or isinstance(word, (bool, int, float, str)) else str(word) for word in words]
 
 
 def _write_command(command: Any) -> Any:
@@ -240,9 +238,7 @@ class RunConfiguration(RunConfigElement):
         "data": Field("data", read=sections_by_name(Data), write=_write_inputs, check=_check_by_name),
         "output_data": Field("outputData", read=sections_by_name(OutputData), check=_check_by_name),
         "_job_name": Field("jobName"),
-        "max_run_duration_seconds": Field(
-            "maxRunDurationSeconds", check=whole_number(at_least=0, optional=True)
-        ),
+        "max_run_duration_seconds": Field("maxRunDurationSeconds", check=whole_number(at_least=0, optional=True)),
         "node_count": Field("nodeCount", check=whole_number(at_least=1)),
         "priority": Field("priority", check=whole_number(at_least=0, optional=True)),
         "environment": Field("environment", read=_read_environment, check=_check_environment),
@@ -258,9 +254,7 @@ class RunConfiguration(RunConfigElement):
         "kubernetescompute": Field(
             "kubernetescompute", read=section(KubernetesComputeConfiguration), also=("kubernetesCompute",)
         ),
-        "services": Field(
-            "services", read=sections_by_name(ApplicationEndpointConfiguration), check=_check_by_name
-        ),
+        "services": Field("services", read=sections_by_name(ApplicationEndpointConfiguration), check=_check_by_name),
         "credential_passthrough": Field("credentialPassthrough"),
         "auto_cluster_compute_specification": Field("autoClusterComputeSpecification"),
         "source_directory_data_store": Field("sourceDirectoryDataStore"),
@@ -329,9 +323,7 @@ class RunConfiguration(RunConfigElement):
     def auto_prepare_environment(self, value: bool) -> None:
         pass
 
-    def save(
-        self, path: str | None = None, name: str | None = None, separate_environment_yaml: bool = False
-    ) -> None:
+    def save(self, path: str | None = None, name: str | None = None, separate_environment_yaml: bool = False) -> None:
         """Write the configuration to a file, and its packages to conda_dependencies.yml beside it.
 
         `path` is a project folder, the working folder if it is None: the file is .azureml/<name> in it. Or

@@ -95,9 +95,7 @@ def _known(project: str) -> str:
     found: set[str] = set()
     for folder in FOLDERS:
         if os.path.isdir(os.path.join(project, folder)):
-            found.update(
-                name for name in os.listdir(os.path.join(project, folder)) if name.endswith(EXTENSION)
-            )
+            found.update(name for name in os.listdir(os.path.join(project, folder)) if name.endswith(EXTENSION))
     return f"Known: {', '.join(sorted(found)) or 'none'}."
 
 

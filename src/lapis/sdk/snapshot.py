@@ -144,9 +144,7 @@ def warning_for(plan: Plan) -> str | None:
     if too_many:
         lines.append("The fullest folders:")
         lines += [f"  {count:>6,} files  {folder}/" for folder, count in _fullest_folders(plan, 5)]
-    lines.append(
-        "To leave something out, name it in a file .amlignore at the top of that folder, as in .gitignore."
-    )
+    lines.append("To leave something out, name it in a file .amlignore at the top of that folder, as in .gitignore.")
     return "\n".join(lines)
 
 
@@ -183,9 +181,7 @@ def _read_rules(root: str, ignore_files: Iterable[str]) -> tuple[IgnoreRules, st
         except OSError as error:
             raise SnapshotException(_unreadable(name, error))
         if b"\0" in content:
-            raise SnapshotException(
-                f"The ignore file '{name}' of '{root}' is not text in UTF-8. Save it as such."
-            )
+            raise SnapshotException(f"The ignore file '{name}' of '{root}' is not text in UTF-8. Save it as such.")
         return IgnoreRules.parse(content.decode("utf-8", "surrogateescape")), name
     return IgnoreRules(()), ""
 

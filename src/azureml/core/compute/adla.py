@@ -3,6 +3,4 @@
 from lapis.sdk.later import stand_in as _stand_in
 
 AdlaCompute = _stand_in("azureml.core.compute.AdlaCompute")
-DataLakeAnalyticsAttachConfiguration = _stand_in(
-    "azureml.core.compute.adla.DataLakeAnalyticsAttachConfiguration"
-)
+DataLakeAnalyticsAttachConfiguration = _stand_in("azureml.core.compute.adla.DataLakeAnalyticsAttachConfiguration")

@@ -6,9 +6,7 @@ from azureml.core.webservice.container_resource_requirements import (
 from lapis.sdk.later import stand_in as _stand_in
 
 AksEndpoint = _stand_in("azureml.core.webservice.AksEndpoint")
-AksEndpointDeploymentConfiguration = _stand_in(
-    "azureml.core.webservice.aks.AksEndpointDeploymentConfiguration"
-)
+AksEndpointDeploymentConfiguration = _stand_in("azureml.core.webservice.aks.AksEndpointDeploymentConfiguration")
 AksServiceAccessToken = _stand_in("azureml.core.webservice.aks.AksServiceAccessToken")
 AksServiceDeploymentConfiguration = _stand_in("azureml.core.webservice.aks.AksServiceDeploymentConfiguration")
 AksWebservice = _stand_in("azureml.core.webservice.AksWebservice")

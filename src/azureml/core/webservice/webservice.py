@@ -10,6 +10,4 @@ from lapis.sdk.later import stand_in as _stand_in
 
 WebServiceAccessToken = _stand_in("azureml.core.webservice.webservice.WebServiceAccessToken")
 Webservice = _stand_in("azureml.core.Webservice")
-WebserviceDeploymentConfiguration = _stand_in(
-    "azureml.core.webservice.webservice.WebserviceDeploymentConfiguration"
-)
+WebserviceDeploymentConfiguration = _stand_in("azureml.core.webservice.webservice.WebserviceDeploymentConfiguration")

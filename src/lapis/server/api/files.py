@@ -64,7 +64,10 @@ def missing(system: TheSystem, actor: TheActor, hashes: list[str] = Body(embed=T
 
 @router.post("/workspaces/{workspace_id}/snapshots")
 def add_snapshot(
-    system: TheSystem, actor: TheActor, workspace_id: str, files: list[list[Any]] = Body(embed=True)  # noqa: B008
+    system: TheSystem,
+    actor: TheActor,
+    workspace_id: str,
+    files: list[list[Any]] = Body(embed=True),  # noqa: B008
 ) -> Response:
     """Keep a snapshot, or say which of its blobs are missing: send those, then ask again."""
     actor.may_read(workspace_id)
@@ -128,16 +131,18 @@ async def put_file(
     check_path(name)
     await run_in_threadpool(system.runs.check_writable, actor, workspace_id, run_id)
     digest, size = await _store(system, request)
-    await run_in_threadpool(
-        system.shelf.files.put, workspace_id, run_id, {name: (digest, size)}, system.now()
-    )
+    await run_in_threadpool(system.shelf.files.put, workspace_id, run_id, {name: (digest, size)}, system.now())
     system.bulletin.tell(run_id)
     return answer({"name": name, "hash": digest, "size": size}, 201)
 
 
 @router.post("/workspaces/{workspace_id}/runs/{run_id}/files")
 def name_files(
-    system: TheSystem, actor: TheActor, workspace_id: str, run_id: str, files: dict[str, str] = Body(embed=True)  # noqa: B008
+    system: TheSystem,
+    actor: TheActor,
+    workspace_id: str,
+    run_id: str,
+    files: dict[str, str] = Body(embed=True),  # noqa: B008
 ) -> Response:
     """Name blobs that are stored already as files of the run."""
     system.runs.check_writable(actor, workspace_id, run_id)

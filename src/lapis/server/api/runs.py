@@ -87,7 +87,11 @@ def descendants(system: TheSystem, actor: TheActor, workspace_id: str, run_id: s
 
 @router.patch("/{run_id}")
 def change(
-    system: TheSystem, actor: TheActor, workspace_id: str, run_id: str, changes: dict[str, Any] = Body()  # noqa: B008
+    system: TheSystem,
+    actor: TheActor,
+    workspace_id: str,
+    run_id: str,
+    changes: dict[str, Any] = Body(),  # noqa: B008
 ) -> Response:
     return answer(run_view(system, system.runs.change(actor, workspace_id, run_id, changes)))
 
@@ -190,8 +194,6 @@ async def watch(
             await bulletin.news(min(left, 5.0))  # look now and then all the same: what an observer sees changes too
 
 
-def _look(
-    system: System, actor: Actor, workspace_id: str, run_id: str, log: str | None
-) -> tuple[dict[str, Any], int]:
+def _look(system: System, actor: Actor, workspace_id: str, run_id: str, log: str | None) -> tuple[dict[str, Any], int]:
     view = run_view(system, system.runs.get(actor, workspace_id, run_id))
     return view, system.runs.log_length(workspace_id, run_id, log) if log else 0

@@ -26,9 +26,7 @@ def find(
     subscription_id: str | None = None,
     resource_group: str | None = None,
 ) -> Response:
-    found = system.workspaces.find(
-        actor, name=name, subscription_id=subscription_id, resource_group=resource_group
-    )
+    found = system.workspaces.find(actor, name=name, subscription_id=subscription_id, resource_group=resource_group)
     return answer({"workspaces": found})
 
 
@@ -39,7 +37,10 @@ def get(system: TheSystem, actor: TheActor, workspace_id: str) -> Response:
 
 @router.patch("/workspaces/{workspace_id}")
 def update(
-    system: TheSystem, actor: TheActor, workspace_id: str, changes: dict[str, Any] = Body()  # noqa: B008
+    system: TheSystem,
+    actor: TheActor,
+    workspace_id: str,
+    changes: dict[str, Any] = Body(),  # noqa: B008
 ) -> Response:
     return answer(system.workspaces.update(actor, workspace_id, changes))
 
@@ -51,9 +52,7 @@ def delete(system: TheSystem, actor: TheActor, workspace_id: str) -> Response:
 
 
 @router.post("/workspaces/{workspace_id}/experiments")
-def add_experiment(
-    system: TheSystem, actor: TheActor, workspace_id: str, name: str = Body(embed=True)
-) -> Response:
+def add_experiment(system: TheSystem, actor: TheActor, workspace_id: str, name: str = Body(embed=True)) -> Response:
     return answer(system.workspaces.add_experiment(actor, workspace_id, name), 201)
 
 

@@ -217,15 +217,11 @@ class Runs:
         run = self._writable(actor, workspace_id, run_id)
         if run.job is not None and not run.ended:
             if actor.kind == "user":
-                raise Conflict(
-                    f"Run {run_id} is executed by an agent, which says how it ended. cancel() stops it."
-                )
+                raise Conflict(f"Run {run_id} is executed by an agent, which says how it ended. cancel() stops it.")
             return run  # the script may call complete(); its exit status is what counts
         return self._end(run, RunState.COMPLETED, "Completed by its owner")
 
-    def fail(
-        self, actor: Actor, workspace_id: str, run_id: str, message: str | None, code: str | None
-    ) -> RunRecord:
+    def fail(self, actor: Actor, workspace_id: str, run_id: str, message: str | None, code: str | None) -> RunRecord:
         run = self._writable(actor, workspace_id, run_id)
         text = message or "fail() was called for this run."
         error = {"code": code or "UserError", "message": text}
@@ -260,9 +256,7 @@ class Runs:
             return run
         return self._end(run, RunState.CANCELED, reason)
 
-    def _end(
-        self, run: RunRecord, state: RunState, reason: str, error: Mapping[str, Any] | None = None
-    ) -> RunRecord:
+    def _end(self, run: RunRecord, state: RunState, reason: str, error: Mapping[str, Any] | None = None) -> RunRecord:
         def apply(found: RunRecord) -> RunRecord:
             return rules.end(found, state, reason=reason, at=self._now(), error=error)
 
@@ -315,9 +309,7 @@ class Runs:
 
     def _take_log(self, workspace_id: str, run_id: str, name: str, offset: int, data: memoryview) -> int:
         check_path(name)
-        return self._shelf.files.append(
-            workspace_id, run_id, name, offset, data, self._now(), ALIASES.get(name, ())
-        )
+        return self._shelf.files.append(workspace_id, run_id, name, offset, data, self._now(), ALIASES.get(name, ()))
 
     def _take_journal(self, workspace_id: str, run_id: str, stream: str, offset: int, data: memoryview) -> int:
         if not len(data):

@@ -50,9 +50,7 @@ class Workspaces:
                 f"Workspace name {new.name!r} cannot be used. A name is 2 to 33 letters, digits, dashes and "
                 "underscores, and begins with a letter or a digit."
             )
-        found = self._store.find(
-            name=new.name, subscription_id=new.subscription_id, resource_group=new.resource_group
-        )
+        found = self._store.find(name=new.name, subscription_id=new.subscription_id, resource_group=new.resource_group)
         if found and new.exist_ok:
             return found[0]
         workspace = {

@@ -194,9 +194,7 @@ def _append_all(path: str, data: memoryview, length: int) -> None:
 
 
 def _run_pk(connection: Connection, workspace_id: str, run_id: str) -> int:
-    pk = connection.execute(
-        select(runs.c.pk).where(runs.c.workspace_id == workspace_id, runs.c.id == run_id)
-    ).scalar()
+    pk = connection.execute(select(runs.c.pk).where(runs.c.workspace_id == workspace_id, runs.c.id == run_id)).scalar()
     if pk is None:
         raise NotFound(f"No run with id '{run_id}' in this workspace.")
     return int(pk)

@@ -59,9 +59,7 @@ class MetricStore:
             run = _run(connection, workspace_id, run_id)
             return _position(connection, run.pk, stream)
 
-    def append(
-        self, workspace_id: str, run_id: str, stream: str, start: int, end: int, points: Iterable[Point]
-    ) -> int:
+    def append(self, workspace_id: str, run_id: str, stream: str, start: int, end: int, points: Iterable[Point]) -> int:
         """Take up the points of journal bytes `start` to `end`; give the position reached.
 
         Bytes that do not begin where the last ones ended change nothing: the position tells the sender where to go on.
@@ -151,9 +149,7 @@ class MetricStore:
         return _thin(points, most)
 
 
-def _thin(
-    points: list[tuple[float, int | None, float]], most: int
-) -> list[tuple[float, int | None, float]]:
+def _thin(points: list[tuple[float, int | None, float]], most: int) -> list[tuple[float, int | None, float]]:
     if len(points) <= most:
         return points
     width = len(points) / max(1, (most - 2) // 2)

@@ -255,9 +255,7 @@ def _select(where: RunFilter) -> Select[Any]:
         query = query.where(runs.c.archived_at.is_not(None) if where.archived else runs.c.archived_at.is_(None))
     for kind, labels in (("t", where.tags), ("p", where.properties)):
         for key, value in labels:
-            label = and_(
-                run_labels.c.run_pk == runs.c.pk, run_labels.c.kind == kind, run_labels.c.key == key
-            )
+            label = and_(run_labels.c.run_pk == runs.c.pk, run_labels.c.kind == kind, run_labels.c.key == key)
             query = query.where(exists().where(label if value is None else and_(label, run_labels.c.value == value)))
     if where.best_by is not None:
         name, goal = where.best_by

@@ -29,9 +29,7 @@ class SnapshotStore:
         with self._database.write() as connection:
             connection.execute(
                 upsert(snapshots)
-                .values(
-                    id=tree.id, manifest=manifest, created_at=at, size=tree.total_size, files=len(tree.entries)
-                )
+                .values(id=tree.id, manifest=manifest, created_at=at, size=tree.total_size, files=len(tree.entries))
                 .on_conflict_do_nothing()
             )
 

@@ -98,9 +98,7 @@ class WorkspaceStore:
         """Remove an experiment that holds no runs."""
         with self._database.write() as connection:
             row = connection.execute(
-                select(experiments).where(
-                    experiments.c.workspace_id == workspace_id, experiments.c.id == experiment_id
-                )
+                select(experiments).where(experiments.c.workspace_id == workspace_id, experiments.c.id == experiment_id)
             ).first()
             if row is None:
                 raise NotFound(f"No experiment with id '{experiment_id}'. Experiment.list(workspace) shows them.")
