@@ -229,7 +229,7 @@ def alone(measure: Callable[[Options], list[Figure]]) -> None:
 def scratch() -> Iterator[None]:
     """Where all temporary files go; removed at the very end of the run, not between measurements.
 
-    For minutes after many files were deleted ext4 is slow to make new ones, which would count against whoever is next.
+    After many files were deleted ext4 is slower to make new ones for a while: that would count against whoever is next.
     """
     given = os.environ.get("BENCH_SCRATCH")
     tempfile.tempdir = given or tempfile.mkdtemp(prefix="lapis-bench-")

@@ -76,6 +76,8 @@ class Reconciler:
             engine.close()
 
     def _loop(self) -> None:
+        for engine in self._engines.values():
+            engine.warm()
         while not self._stopping:
             self._wake.wait(timeout=1.0)
             self._wake.clear()

@@ -297,7 +297,7 @@ class Runs:
                     workspace_id, run_id, kind["stream"], kind["offset"], data
                 )
             elif what == "file":
-                named[check_path(kind["name"])] = self._shelf.blobs.put([data])
+                named[check_path(kind["name"])] = self._shelf.blobs.put_bytes(data)
             else:
                 raise UserErrorException(f"A report cannot hold a part of kind {what!r}.")
         for name, digest in header.get("files", {}).items():
