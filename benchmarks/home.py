@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -24,7 +23,7 @@ class Home:
     """`with Home() as home:` the working folder is `home.work`; the server ends with the block."""
 
     def __init__(self) -> None:
-        self._root = tempfile.mkdtemp(prefix="lapis-bench-")
+        self._root = tempfile.mkdtemp(prefix="home-")
         self.work = Path(self._root, "work")
         self._before = os.getcwd()
 
@@ -42,7 +41,6 @@ class Home:
     def __exit__(self, *_: object) -> None:
         self.stop()
         os.chdir(self._before)
-        shutil.rmtree(self._root, ignore_errors=True)
 
     def start(self) -> None:
         local.ensure_server(self.settings)

@@ -15,7 +15,7 @@ from azureml.core import Experiment, ScriptRunConfig
 
 RUNS = 100
 SLOTS = 2
-PEER_RUNS = 20
+PEER_RUNS = 10
 ROUNDS = 2
 SCRIPT = 'print("hi", flush=True)\n'
 

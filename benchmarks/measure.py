@@ -7,13 +7,19 @@ import ctypes
 import json
 import os
 import resource
+import shutil
 import statistics
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+# An installed package has its byte code; compiling it at every start again is not what is measured here.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @dataclass(frozen=True)
@@ -214,8 +220,25 @@ def alone(measure: Callable[[Options], list[Figure]]) -> None:
     add_options(parser)
     parser.add_argument("--json", action="store_true", help="print the samples instead of a table")
     given = parser.parse_args()
-    figures = measure(Options(None if given.no_peers else peers.interpreter(), given.peers_slow))
+    with scratch():
+        figures = measure(Options(None if given.no_peers else peers.interpreter(), given.peers_slow))
     print(json.dumps([asdict(figure) for figure in figures]) if given.json else table(figures))
+
+
+@contextmanager
+def scratch() -> Iterator[None]:
+    """Where all temporary files go; removed at the very end of the run, not between measurements.
+
+    After many files were deleted ext4 is slower to make new ones for a while: that would count against whoever is next.
+    """
+    given = os.environ.get("BENCH_SCRATCH")
+    tempfile.tempdir = given or tempfile.mkdtemp(prefix="lapis-bench-")
+    os.environ["BENCH_SCRATCH"] = tempfile.tempdir
+    try:
+        yield
+    finally:
+        if given is None:
+            shutil.rmtree(tempfile.tempdir, ignore_errors=True)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -45,9 +45,9 @@ def interpreter() -> str | None:
 
 def ask(python: str, what: str, *arguments: object) -> dict[str, Any]:
     """The samples of one function of peer_work.py, in a folder of its own that has an empty MLflow store."""
-    with tempfile.TemporaryDirectory(prefix="lapis-bench-peer-") as folder:
-        shutil.copy(_EMPTY_STORE, os.path.join(folder, "mlflow.db"))
-        return _work(python, what, *arguments, folder=folder)
+    folder = tempfile.mkdtemp(prefix="peer-")
+    empty_store(folder)
+    return _work(python, what, *arguments, folder=folder)
 
 
 def environment(folder: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import peers
-from measure import Figure, add_options, table
+from measure import Figure, add_options, scratch, table
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "performance.md"
@@ -41,17 +41,20 @@ def main() -> int:
     unknown = sorted(set(given.sections) - set(SECTIONS))
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}. Known: {', '.join(SECTIONS)}.")
+    if given.write and given.sections:
+        parser.error("--write keeps the whole table: leave the sections out.")
     flags = ["--peers-slow"] if given.peers_slow else []
     if given.no_peers or peers.interpreter() is None:
         flags.append("--no-peers")
     began, load = time.monotonic(), os.getloadavg()[0]
     figures, failed = [], []
-    for section in given.sections or SECTIONS:
-        found = _measure(section, flags)
-        figures.extend(found)
-        if not found:
-            failed.append(section)
-    text = "\n\n".join([_machine(load, time.monotonic() - began), table(figures)])
+    with scratch():
+        for section in given.sections or SECTIONS:
+            found = _measure(section, flags)
+            figures.extend(found)
+            if not found:
+                failed.append(section)
+    text = "\n\n".join([_machine(load, time.monotonic() - began, with_peers="--no-peers" not in flags), table(figures)])
     print(text)
     if failed:
         print(f"Not measured, see above: {', '.join(failed)}.", file=sys.stderr)
@@ -73,12 +76,13 @@ def _measure(section: str, flags: list[str]) -> list[Figure]:
     return [Figure.from_json(body) for body in json.loads(done.stdout.splitlines()[-1])]
 
 
-def _machine(load: float, seconds: float) -> str:
+def _machine(load: float, seconds: float, with_peers: bool) -> str:
+    versions = [f"Python {platform.python_version()}", f"SQLite {sqlite3.sqlite_version}"]
+    versions += peers.PACKAGES if with_peers else ["without the others"]
     loads = f"{load:.1f} at the beginning, {os.getloadavg()[0]:.1f} at the end"
     return (
         f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores, load average {loads}, {platform.system()}, "
-        f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {', '.join(peers.PACKAGES)}; "
-        f"{seconds:.0f} s in all."
+        f"{', '.join(versions)}; {seconds:.0f} s in all."
     )
 
 

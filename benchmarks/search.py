@@ -20,14 +20,14 @@ from lapis.server.store.runs import RunFilter
 from lapis.server.store.tables import metric_series, runs
 
 STORED = 100_000
-METRICS = 5
+METRICS = 3
 ROUNDS = 20
 PEER_STORED = 10_000
 _BEST = 100
 
 
 def measure(options: Options) -> list[Figure]:
-    with tempfile.TemporaryDirectory(prefix="lapis-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="search-") as folder:
         shelf = open_shelf(folder)
         body = _fill(shelf)
         bare = _fill_bare(str(Path(folder, "bare.db")), body)

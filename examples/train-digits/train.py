@@ -5,6 +5,7 @@ import json
 import math
 import os
 import random
+from operator import mul
 
 from azureml.core import Run
 
@@ -33,7 +34,7 @@ def samples(count, noise, chance):
 
 def predict(weights, picture):
     """The probability of each digit."""
-    scores = [sum(w * x for w, x in zip(row, picture)) for row in weights]
+    scores = [sum(map(mul, row, picture)) for row in weights]
     highest = max(scores)
     powers = [math.exp(score - highest) for score in scores]
     return [power / sum(powers) for power in powers]

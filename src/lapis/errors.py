@@ -74,7 +74,9 @@ class AzureMLException(Exception):
 
     def __str__(self) -> str:
         response = json.dumps(self._error_response(), indent=4)
-        return f"{azure_name(type(self))}:\n\tMessage: {self.message}\n\tInnerException {self._inner_exception}\n\tErrorResponse \n{response}"
+        inner = self._inner_exception
+        head = f"{azure_name(type(self))}:\n\tMessage: {self.message}\n\tInnerException {inner}"
+        return f"{head}\n\tErrorResponse \n{response}"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.message!r})"

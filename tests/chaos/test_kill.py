@@ -1,4 +1,4 @@
-"""kill -9 of the server, the agent or the script at random moments: nothing lost, nothing doubled, the verdict right."""
+"""kill -9 of server, agent, script or notebook at random moments: nothing lost or doubled, the verdict right."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import Home
 
 from lapis.cli.__main__ import main
 from lapis.sdk.workspace import Workspace
+from tests.conftest import Home
 
 TRAIN = """
 import os
@@ -54,7 +54,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 @pytest.fixture
 def lapis(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Lapis:
     """`lapis('run', 'list')` gives the exit status, stdout and stderr of that command."""
-    monkeypatch.delenv("LAPIS_SERVER", raising=False)  # a command may set it; afterwards it is as it was
+    monkeypatch.setenv("LAPIS_SERVER", "")  # a command may set it; afterwards it is as it was
 
     def run(*arguments: str) -> Said:
         capfd.readouterr()

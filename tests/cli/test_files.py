@@ -8,11 +8,11 @@ import pty
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Finished, Lapis, Start
-from tests.cli.test_logs import LOG, everything
 
 from lapis.sdk.experiment import Experiment
 from lapis.sdk.workspace import Workspace
+from tests.cli.conftest import Finished, Lapis, Start
+from tests.cli.test_logs import LOG, everything
 
 
 def test_files_are_listed(lapis: Lapis, finished: Finished) -> None:
@@ -60,13 +60,6 @@ def test_a_folder_that_cannot_be_written_is_one_line(lapis: Lapis, finished: Fin
     said = lapis("run", "download", "--json", *finished.where, finished.id, "--output", str(tmp_path / "file" / "x"))
     assert said.status == 1 and said.json["error"]["code"] == "UserError"
     assert str(tmp_path / "file") in said.err and "cannot be written" in said.err and said.err.count("\n") == 1
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="for root every folder can be written")
-def test_a_read_only_folder_is_one_line(lapis: Lapis, finished: Finished, tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    said = lapis("run", "download", *finished.where, finished.id, "--output", str(tmp_path / "x"))
-    assert said.status == 1 and "cannot be written" in said.err
 
 
 def test_a_download_shows_a_bar_on_a_terminal_and_never_on_stdout(

@@ -6,9 +6,9 @@ import subprocess
 import sys
 
 import pytest
-from tests.cli.conftest import Lapis
 
 from lapis.version import VERSION
+from tests.cli.conftest import Lapis
 
 COMMANDS = ["init", "serve", "status", "stop", "open", "run", "experiment", "workspace"]
 RUN_COMMANDS = ["submit", "list", "show", "logs", "metrics", "files", "download", "cancel", "delete", "archive"]

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Finished, Lapis, Start
-from tests.conftest import Home
 
 from lapis.sdk.experiment import Experiment
 from lapis.sdk.workspace import Workspace
+from tests.cli.conftest import Finished, Lapis, Start
+from tests.conftest import Home
 
 
 def ids(said: object) -> list[str]:

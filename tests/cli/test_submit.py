@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Lapis, Start
-from tests.conftest import Home
 
 from lapis.sdk.run import Run
 from lapis.sdk.workspace import Workspace
+from tests.cli.conftest import Lapis, Start
+from tests.conftest import Home
 
 SHOW_ARGUMENTS = "import json, os, sys\nprint(json.dumps([sys.argv[1:], os.environ.get('COLOUR')]))\n"
 

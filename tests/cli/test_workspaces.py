@@ -7,12 +7,12 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Finished, Lapis
-from tests.conftest import Home
 
 from lapis.sdk import local
 from lapis.sdk.experiment import Experiment
 from lapis.sdk.workspace import Workspace
+from tests.cli.conftest import Finished, Lapis
+from tests.conftest import Home
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 
@@ -12,8 +11,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from lapis.domain.ignore import DEFAULT_SKIPS, IgnoreRules, default_skip
+from tests.needs import need
 
-needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git, the reference, is not installed")
+
+@pytest.fixture(scope="module")
+def git() -> None:
+    """git itself, the reference."""
+    need("git", "git")
 
 
 def ignored(text: str, *paths: str) -> list[str]:
@@ -118,7 +122,7 @@ def everything() -> list[str]:
     return [folder.rstrip("/") for folder in FOLDERS if folder] + FILES
 
 
-@needs_git
+@pytest.mark.usefixtures("git")
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=texts)
 @example("a**/b")

@@ -284,12 +284,13 @@ def test_a_large_output_of_a_script_arrives_whole(finish: Submit, tmp_path: Path
 
 def test_outputs_that_come_and_go_while_they_are_collected_do_no_harm(submit: Submit, tmp_path: Path) -> None:
     run = submit(
-        "import os, sys, time\n"
+        "import itertools, os, time\n"
         "begun = time.time()\n"
-        "while time.time() < begun + 2.5:\n"
-        "    for number in range(30):\n"
-        "        open(f'outputs/{number}.tmp', 'w').write('x'); os.utime(f'outputs/{number}.tmp', (1, 1))\n"
-        "    for number in range(30): os.remove(f'outputs/{number}.tmp')\n"
+        "for number in itertools.count():\n"  # five hundred of them at any time, each gone a moment later
+        "    open(f'outputs/{number}.tmp', 'w').close(); os.utime(f'outputs/{number}.tmp', (1, 1))\n"
+        "    if number >= 500: os.remove(f'outputs/{number - 500}.tmp')\n"
+        "    if time.time() > begun + 2.5: break\n"
+        "for left in os.listdir('outputs'): os.remove('outputs/' + left)\n"
         "open('outputs/last', 'w').write('kept')\n"
     )
     assert run.wait_for_completion()["status"] == "Completed"

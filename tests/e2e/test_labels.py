@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -170,6 +171,23 @@ def test_a_deleted_run_is_gone_with_all_below_it(experiment: Experiment) -> None
             Run.get(experiment.workspace, each.id)
         with pytest.raises(UserErrorException, match=f"'{each.id}'"):
             each.get_metrics()
+
+
+def test_logging_to_a_deleted_run_says_so_once_and_holds_nothing_up(
+    experiment: Experiment, python: Callable[..., str]
+) -> None:
+    with experiment.start_logging(run_id="gone"):
+        pass
+    began = time.monotonic()
+    said = python(
+        "import sys\nfrom azureml.core import Run, Workspace\n"
+        "run = Run.get(Workspace.get(sys.argv[1]), 'gone')\n"
+        "run.delete()\n"
+        "for number in range(100): run.log('x', number)\n",
+        experiment.workspace.name,
+    )
+    assert time.monotonic() - began < 10
+    assert said.count("No run with id 'gone'") == 1
 
 
 def test_an_id_can_be_used_again_once_its_run_is_deleted(experiment: Experiment) -> None:

@@ -113,7 +113,8 @@ def test_plots_are_documents_that_populate_brings_in(logged: Callable[[str], Any
 
 def test_numbers_of_numpy_are_numbers(logged: Callable[[str], Any]) -> None:
     run = logged(
-        "run.log('float32', numpy.float32(0.5)); run.log('int64', numpy.int64(-3)); run.log('bool', numpy.bool_(True))\n"
+        "run.log('float32', numpy.float32(0.5)); run.log('int64', numpy.int64(-3))\n"
+        "run.log('bool', numpy.bool_(True))\n"
         "run.log('zero dimensions', numpy.array(2.5)); run.log('text', numpy.str_('x'))\n"
         "run.log_list('array', numpy.array([1.5, 2.5])); run.log_list('mixed', [numpy.int8(1), 2, 'three'])\n"
         "run.log_row('row', a=numpy.float64(1.25), b=numpy.uint8(7))\n"
@@ -144,7 +145,8 @@ def test_unusual_numbers_and_texts_come_back_as_they_were(logged: Callable[[str]
         "for value in (nan, inf, -inf): run.log('edge', value)\n"
         "run.log_list('list', [nan, 1.0]); run.log('true', True); run.log('huge', 2 ** 70); run.log('nothing', None)\n"
         "run.log('tiny', 5e-324); run.log('decimal', Decimal('0.25'))\n"
-        "run.log('text', 'a \"quote\"\\n\\0 \\u2028 \\U0001f600'); run.log('long', 'x' * 100_000); run.log('empty', '')\n"
+        "run.log('text', 'a \"quote\"\\n\\0 \\u2028 \\U0001f600'); run.log('empty', '')\n"
+        "run.log('long', 'x' * 100_000)\n"
     )
     metrics = run.get_metrics()
     assert math.isnan(metrics["edge"][0]) and metrics["edge"][1:] == [math.inf, -math.inf]
@@ -249,6 +251,23 @@ def test_three_thousand_rows_of_fifteen_columns_take_no_time(experiment: Experim
         assert time.monotonic() - began < 10
     assert list(rows) == names
     assert rows["column 14"] == [number + 0.5 for number in range(3000)]
+
+
+def test_a_list_of_two_hundred_thousand_numbers_is_one_metric(experiment: Experiment) -> None:
+    numbers = [number / 7 for number in range(200_000)]
+    with experiment.start_logging() as run:
+        run.log("before", 1)
+        run.log_list("many", numbers)
+        run.log("after", 2)
+    metrics = run.get_metrics()
+    assert metrics["many"] == numbers and (metrics["before"], metrics["after"]) == (1, 2)
+
+
+def test_a_thousand_names_are_a_thousand_metrics(experiment: Experiment) -> None:
+    with experiment.start_logging() as run:
+        for number in range(1000):
+            run.log(f"metric {number}", number)
+    assert run.get_metrics() == {f"metric {number}": number for number in range(1000)}
 
 
 def test_threads_lose_no_point(experiment: Experiment) -> None:

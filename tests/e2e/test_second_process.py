@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from azureml.core import Environment, Experiment, Run, ScriptRunConfig, Workspace
 from tests.conftest import Home
 from tests.sdk.test_import import SOURCE, every_interpreter

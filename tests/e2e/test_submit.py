@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from azureml.core import Environment, Experiment, RunConfiguration, ScriptRunCon
 from azureml.exceptions import ActivityFailedException
 from tests.conftest import Home
 from tests.e2e.until import until, until_written
+from tests.needs import need
 
 Submit = Callable[..., Any]
 LOG = "user_logs/std_log.txt"
@@ -143,6 +145,62 @@ def test_the_script_runs_in_this_interpreter_unless_another_is_named(finish: Sub
     assert "/no/such/python is not on this machine" in run.get_details()["error"]["error"]["message"]
 
 
+def test_local_may_be_named_as_the_target(finish: Submit, experiment: Experiment, script: Submit) -> None:
+    assert finish("print(1)", compute_target="local").get_details()["target"] == "local"
+    config = ScriptRunConfig(script("print(1)"), script="train.py", run_config=RunConfiguration())
+    config.run_config.target = "local"
+    run = experiment.submit(config)
+    assert run.wait_for_completion()["status"] == "Completed"
+
+
+def test_an_environment_that_is_not_built_is_told_in_the_log_and_the_details(
+    finish: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAPIS_ENVIRONMENTS", "host")
+    environment = Environment("with-packages")
+    environment.python.conda_dependencies.add_pip_package("scikit-learn")
+    run = finish("print('hello')", environment=environment)
+    first, *rest = printed(run).splitlines()
+    assert first.startswith("Lapis: ") and "'with-packages' is not built" in first and rest == ["hello"]
+    assert "'with-packages' is not built" in run.get_details()["warnings"][0]["message"]
+
+
+def test_the_commit_that_the_code_stands_at_is_kept(experiment: Experiment, script: Submit) -> None:
+    need("git", "git")
+    folder = script("print(1)")
+
+    def git(*arguments: str, cwd: str = folder) -> str:
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *arguments]
+        return subprocess.check_output(command, cwd=cwd, text=True, stderr=subprocess.STDOUT).strip()
+
+    git("init", "--initial-branch", "main")
+    git("remote", "add", "origin", "https://user:secret@example.org/team/code.git")
+    git("add", ".")
+    git("commit", "--message", "first")
+    expected = {
+        "azureml.git.repository_uri": "https://example.org/team/code.git",
+        "mlflow.source.git.repoURL": "https://example.org/team/code.git",
+        "azureml.git.branch": "main",
+        "azureml.git.commit": git("rev-parse", "HEAD"),
+        "azureml.git.dirty": "False",
+    }
+    run = experiment.submit(ScriptRunConfig(folder, script="train.py"))
+    assert expected.items() <= run.get_properties().items()
+
+    worktree = folder + "-worktree"
+    git("worktree", "add", "-b", "side", worktree)
+    Path(worktree, "train.py").write_text("print(2)")
+    git("commit", "--all", "--message", "second", cwd=worktree)
+    Path(worktree, "train.py").write_text("print(3)")
+    other = experiment.submit(ScriptRunConfig(worktree, script="train.py"))
+    properties = other.get_properties()
+    assert properties["azureml.git.branch"] == "side" and properties["azureml.git.dirty"] == "True"
+    assert properties["azureml.git.commit"] == git("rev-parse", "HEAD", cwd=worktree)
+    assert properties["azureml.git.repository_uri"] == "https://example.org/team/code.git"
+    for each in (run, other):
+        each.wait_for_completion()
+
+
 # -- where it runs, and what is kept
 
 
@@ -181,7 +239,8 @@ def test_outputs_and_logs_are_kept_under_their_names(finish: Submit) -> None:
         "os.makedirs('outputs/a/b'); open('outputs/a/b/c d.txt', 'w').write('deep')\n"
         "open('logs/train.log', 'w').write('epoch 1')\n"
         "open('elsewhere.txt', 'w').write('not kept')\n"
-        "os.symlink('/etc/passwd', 'outputs/link')\n"
+        "os.symlink('/etc/passwd', 'outputs/link'); os.mkfifo('outputs/pipe'); os.mkfifo('logs/pipe')\n"
+        "open(b'outputs/not utf-8 \\xff', 'w').close(); open(b'logs/not utf-8 \\xff', 'w').close()\n"
     )
     assert run.get_file_names() == [
         "azureml-logs/70_driver_log.txt",
@@ -191,6 +250,26 @@ def test_outputs_and_logs_are_kept_under_their_names(finish: Submit) -> None:
         "outputs/model.pkl",
         LOG,
     ]
+
+
+def test_a_long_log_is_whole(finish: Submit) -> None:
+    run = finish("for number in range(100_000): print('line', number)")
+    assert printed(run) == "".join(f"line {number}\n" for number in range(100_000))
+
+
+def test_a_log_that_is_no_text_is_kept_and_shown(
+    submit: Submit, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    run = submit("import os; os.write(1, b'\\xff\\xfe half \\xc3'); os.write(1, b'\\r50%\\r100%\\n\\0')")
+    run.wait_for_completion(show_output=True)
+    assert "100%" in capsys.readouterr().out
+    run.download_file(LOG, tmp_path / "log")
+    assert (tmp_path / "log").read_bytes() == b"\xff\xfe half \xc3\r50%\r100%\n\0"
+
+
+def test_a_script_may_remove_its_own_folder(finish: Submit) -> None:
+    run = finish("import os, shutil\nshutil.rmtree(os.getcwd())\nprint('gone')")
+    assert (run.get_status(), printed(run)) == ("Completed", "gone\n")
 
 
 def test_the_log_has_the_new_and_the_old_name(finish: Submit) -> None:
@@ -215,6 +294,8 @@ def test_what_is_printed_is_seen_within_a_second_while_the_script_runs(submit: S
     at = float(until_written(tmp_path / "at"))
     until(lambda: LOG in run.get_file_names() and printed(run) == "no newline")
     assert time.time() - at < 1.0
+    run.download_file(LOG, tmp_path / "so far.txt")
+    assert (tmp_path / "so far.txt").read_text() == "no newline"
     assert run.get_status() == "Running"
     (tmp_path / "go").touch()
     run.wait_for_completion()
@@ -392,6 +473,24 @@ def test_a_failed_run_is_summed_up_before_the_exception(submit: Submit, capsys: 
     assert "Status: Failed (Ended with exit code 1)" in shown
 
 
+def test_who_stops_waiting_is_told_that_the_run_goes_on(submit: Submit, workspace: Workspace) -> None:
+    run = submit("import time\nprint('working')\ntime.sleep(600)")
+    waiting = subprocess.Popen(
+        [sys.executable, "-c", "import sys\nfrom azureml.core import Run, Workspace\n"
+         "Run.get(Workspace.get(sys.argv[1]), sys.argv[2]).wait_for_completion(show_output=True)",
+         workspace.name, run.id], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert waiting.stdout is not None
+    while "working" not in waiting.stdout.readline():
+        pass
+    waiting.send_signal(signal.SIGINT)
+    _, said = waiting.communicate(timeout=20)
+    assert f"No longer waiting. Run {run.id} goes on" in said
+    assert run.get_status() == "Running"
+    run.cancel()
+    run.wait_for_completion()
+
+
 def test_the_first_status_is_one_that_notebooks_know(submit: Submit) -> None:
     run = submit("print(1)")
     assert run.get_status() in ("Queued", "Running", "Completed")
@@ -447,6 +546,57 @@ def test_the_script_finds_its_run_its_experiment_and_its_workspace(workspace: Wo
     )
     assert run.get_tags() == {"from": "inside"}
     assert run.get_status() == "Completed"
+
+
+def test_a_script_may_use_its_run_as_a_block(finish: Submit) -> None:
+    begin = "from azureml.core import Run\nwith Run.get_context() as run:\n    run.log('x', 1)\n"
+    assert finish(begin).get_status() == "Completed"
+    failed = finish(begin + "    raise ValueError('inside')")
+    assert "ValueError: inside" in failed.get_details()["error"]["error"]["message"]
+
+
+def test_processes_that_the_script_starts_find_the_run_too(finish: Submit) -> None:
+    run = finish(
+        "import subprocess, sys\n"
+        'code = \'import os; os.chdir("/"); from azureml.core import Run; Run.get_context().log("from", "below")\'\n'
+        "subprocess.run([sys.executable, '-c', code], check=True)\n"
+    )
+    assert run.get_metrics() == {"from": "below"}
+
+
+def test_a_configuration_that_went_along_names_the_jobs_own_workspace(
+    workspace: Workspace, experiment: Experiment, script: Submit
+) -> None:
+    folder = script("from azureml.core import Workspace; print(Workspace.from_config().name)")
+    workspace.write_config(path=folder)
+    run = experiment.submit(ScriptRunConfig(folder, script="train.py"))
+    run.wait_for_completion()
+    assert ".azureml/config.json" in [row[0] for row in run._client.call(
+        "GET", f"{workspace._base}/snapshots/{run.get_snapshot_id()}")["files"]]  # fmt: skip
+    assert printed(run) == workspace.name + "\n"
+
+
+def test_a_script_can_begin_runs_of_its_own(workspace: Workspace, finish: Submit) -> None:
+    """Driver scripts do what notebooks do: start a run beside theirs, submit others, cancel them."""
+    run = finish(
+        "from azureml.core import Experiment, Run, ScriptRunConfig\n"
+        "driver = Experiment(Run.get_context().experiment.workspace, 'driven')\n"
+        "with driver.start_logging(run_id='logged') as logged:\n"
+        "    logged.log('x', 1); logged.tag('a', 'b'); open('outputs/o.txt', 'w').close()\n"
+        "    with logged.child_run(run_id='below') as child: child.log('y', 2)\n"
+        "submitted = driver.submit(ScriptRunConfig('.', command='echo hello'), run_id='submitted')\n"
+        "submitted.wait_for_completion()\n"
+        "endless = driver.submit(ScriptRunConfig('.', command='sleep 600'), run_id='endless')\n"
+        "endless.cancel(); endless.wait_for_completion()\n"
+    )
+    assert run.get_status() == "Completed", run.get_details()["error"]
+    runs = {each.id: each for each in Experiment(workspace, "driven").get_runs(include_children=True)}
+    assert {name: each.get_status() for name, each in runs.items()} == {
+        "logged": "Completed", "below": "Completed", "submitted": "Completed", "endless": "Canceled",
+    }  # fmt: skip
+    assert (runs["logged"].get_metrics(), runs["below"].get_metrics()) == ({"x": 1}, {"y": 2})
+    assert runs["logged"].get_tags() == {"a": "b"} and "outputs/o.txt" in runs["logged"].get_file_names()
+    assert runs["submitted"].parent is None
 
 
 def test_a_script_that_calls_fail_has_failed_whatever_its_exit_code(finish: Submit) -> None:

@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-CHROMIUM = shutil.which("chromium")
 _PATIENCE = 20.0
 _FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
@@ -28,13 +27,14 @@ class Browser:
     """One tab in a profile of its own."""
 
     def __init__(self, width: int = 1280, height: int = 1800, dark: bool = False) -> None:
-        assert CHROMIUM is not None
+        chromium = shutil.which("chromium")
+        assert chromium is not None
         self._profile = tempfile.mkdtemp(prefix="lapis-chromium-")
         commands, self._commands = os.pipe()
         self._answers, answers = os.pipe()
         self._process = subprocess.Popen(
             # Chromium reads commands from descriptor 3 and answers on 4; the shell puts ours there.
-            ["bash", "-c", f'exec "$0" "$@" 3<&{commands} 4>&{answers}', CHROMIUM, *_FLAGS,
+            ["bash", "-c", f'exec "$0" "$@" 3<&{commands} 4>&{answers}', chromium, *_FLAGS,
              f"--user-data-dir={self._profile}"],
             pass_fds=(commands, answers),
             stdin=subprocess.DEVNULL,

@@ -18,12 +18,13 @@ from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 import pytest
-from tests.conftest import Home
-from tests.server.browser import CHROMIUM, Browser
 
 from lapis.domain import frames
 from lapis.domain.metrics import ARTIFACT_PREFIX, Point, to_line
 from lapis.sdk import local
+from tests.conftest import Home
+from tests.needs import need
+from tests.server.browser import Browser
 
 LOG = "user_logs/std_log.txt"
 HOSTILE = "</pre><script>alert('tag')</script><img src=x onerror=\"alert('image')\">"
@@ -421,8 +422,7 @@ def test_the_front_page_leads_to_the_runs(studio: Studio) -> None:
 
 @pytest.fixture
 def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed: apt-get install chromium")
+    need("chromium", "chromium")
     opened = Browser()
     yield opened
     opened.close()

@@ -20,7 +20,15 @@ _ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of Linux' prctl
 
 
 def start(argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, folder: str) -> None:
-    """Start the script and return once `process.json` (or, if it could not start, `exit.json`) is there."""
+    """Start the script and return once `process.json` (or, if it could not start, `exit.json`) is there.
+
+    An agent that was killed at this point leaves a keeper that is about to write one of them: its script is the one.
+    """
+    mark = os.path.join(folder, "launching")
+    if os.path.exists(mark) and _comes_soon(folder):
+        return
+    with open(mark, "w"):
+        pass
     ready, tell = os.pipe()
     keeper = os.fork()
     if keeper == 0:
@@ -32,6 +40,23 @@ def start(argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: st
     os.close(tell)
     os.read(ready, 1)
     os.close(ready)
+
+
+def _comes_soon(folder: str) -> bool:
+    """Whether a keeper of an earlier agent tells within a moment that it started the script, or could not."""
+    deadline = time.monotonic() + 3.0
+    while time.monotonic() < deadline:
+        if any(os.path.exists(os.path.join(folder, name)) for name in ("process.json", "exit.json")):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def _say(tell: int) -> None:
+    try:
+        os.write(tell, b"x")
+    except BrokenPipeError:
+        pass  # the agent was killed meanwhile: the next one reads the files
 
 
 def read(folder: str, name: str) -> dict[str, Any] | None:
@@ -62,7 +87,7 @@ def _keep(argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: st
     os.setsid()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # whoever ends the script's tree must not end its witness
-    _adopt_orphans()
+    adopts = _adopt_orphans()
     out_of_memory_before = _oom_kills()
     fault_read, fault_write = os.pipe()  # closed by a successful exec
     script = os.fork()
@@ -74,7 +99,7 @@ def _keep(argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: st
     if fault:
         os.waitpid(script, 0)
         _write(folder, "exit.json", {"could_not_start": fault})
-        os.write(tell, b"x")
+        _say(tell)
         os._exit(0)
     _write(
         folder,
@@ -85,7 +110,7 @@ def _keep(argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: st
             "at": time.time(),
         },
     )
-    os.write(tell, b"x")
+    _say(tell)
     os.close(tell)
     ended = 0
     while ended != script:  # others are orphans of its tree, which are ours to reap
@@ -104,7 +129,8 @@ def _keep(argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: st
             "peak_memory_kb": usage.ru_maxrss,
         },
     )
-    processes.end_tree(f"AZUREML_RUN_ID={environment['AZUREML_RUN_ID']}", [os.getpid()], grace=0.0)
+    if not (adopts and _childless()):
+        processes.end_tree(f"AZUREML_RUN_ID={environment['AZUREML_RUN_ID']}", [os.getpid()], grace=0.0)
     os._exit(0)
 
 
@@ -126,14 +152,24 @@ def _become_script(argv: Sequence[str], environment: Mapping[str, str], cwd: str
     os._exit(127)
 
 
-def _adopt_orphans() -> None:
+def _adopt_orphans() -> bool:
     """What the script's tree leaves behind becomes our child, however it detached itself, so that it can be ended."""
     try:
         import ctypes
 
-        ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
+        return bool(ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0) == 0)
     except (ImportError, OSError, AttributeError):
-        pass  # not Linux: its process group and its environment still give it away
+        return False  # not Linux: its process group and its environment still give it away
+
+
+def _childless() -> bool:
+    """Whether nothing is left of the script's tree; whoever adopts orphans would have it as a child."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return True
+    return False
 
 
 def _oom_kills() -> int:

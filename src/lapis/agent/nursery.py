@@ -6,7 +6,11 @@ outlives the nursery, which ends when the engine that started it does.
 
 from __future__ import annotations
 
-import http.client  # noqa: F401  not used here: what an agent would import later is imported once, before the forks
+# What an agent or its keeper would import later is imported once, before the forks.
+import ctypes  # noqa: F401
+import encodings.idna  # noqa: F401
+import gc
+import http.client  # noqa: F401
 import os
 import select
 import signal
@@ -18,6 +22,8 @@ from lapis.agent.__main__ import live
 def main() -> None:
     """Read folders from stdin, one a line; answer each on stdout with the pid of its agent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.collect()
+    gc.freeze()  # so that a collection in a child leaves the pages shared
     told = b""
     while True:
         _reap()

@@ -84,6 +84,7 @@ class RunRecord:
     error: Mapping[str, Any] | None = None
     warnings: tuple[str, ...] = ()
     created_by: str | None = None
+    made_by: str | None = None  # the run whose script began this one beside itself, and may go on with it
     last_heard: float | None = None
     archived_at: float | None = None
     nonce: str | None = None  # the client's own mark: a repeated create is the same create
@@ -102,19 +103,21 @@ class RunRecord:
         return self.history[-1].at if self.ended and self.history else None
 
     def to_json(self) -> dict[str, Any]:
-        body = {f.name: getattr(self, f.name) for f in fields(self)}
+        body = {name: getattr(self, name) for name in _FIELDS}
         body["state"] = self.state.value
         body["history"] = [step.to_json() for step in self.history]
         return body
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> RunRecord:
-        known = {f.name for f in fields(cls)}
-        values = {key: value for key, value in body.items() if key in known}
+        values = {key: value for key, value in body.items() if key in _FIELDS}
         values["state"] = RunState(values["state"])
         values["history"] = tuple(Step(**step) for step in values.get("history", ()))
         values["warnings"] = tuple(values.get("warnings", ()))
         return cls(**values)
+
+
+_FIELDS = {f.name: None for f in fields(RunRecord)}  # asked for with every run that is read or written
 
 
 def advance(run: RunRecord, to: RunState, *, reason: str, at: float, until: str = "") -> RunRecord:

@@ -56,6 +56,10 @@ class Engine(Protocol):
         """What the cluster itself says about the job, for when the agent never spoke."""
         ...
 
+    def warm(self) -> None:
+        """Get ready, so that the first launch is as quick as the next. May do nothing."""
+        ...
+
     def close(self) -> None:
         """Let go of what the engine itself holds. Jobs go on."""
         ...

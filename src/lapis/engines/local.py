@@ -55,6 +55,10 @@ class LocalEngine:
                 return int(answer)
         raise OSError("the process that starts agents ended at once")
 
+    def warm(self) -> None:
+        if self._nursery is None:
+            self._nursery = _start_nursery()
+
     def close(self) -> None:
         """Let the nursery go; the agents it bore stay."""
         if self._nursery is None:

@@ -84,7 +84,7 @@ class Client:
 
     def download(self, path: str, write: Callable[[bytes], Any], query: Mapping[str, Any] | None = None) -> None:
         """Hand the answer's body to `write`, piece by piece."""
-        response = self._open("GET", path, None, query, None, None, None)
+        response, _ = self._open("GET", path, None, query, None, None, None, read=False)
         if response.status >= 400:
             content = response.read()
             raise from_wire(_parsed(content), response.status)
@@ -102,8 +102,7 @@ class Client:
 
     def upload(self, path: str, chunks: Callable[[], Iterable[bytes]], size: int) -> Any:
         """Send what `chunks()` yields as one body of `size` bytes, without holding it in memory."""
-        response = self._open("PUT", path, None, None, (chunks, size), 600.0, None)
-        content = response.read()
+        response, content = self._open("PUT", path, None, None, (chunks, size), 600.0, None)
         if response.status >= 400:
             raise from_wire(_parsed(content), response.status)
         return _parsed(content)
@@ -117,12 +116,13 @@ class Client:
     def _request(
         self, method: str, path: str, body: Any, query: Any, data: Any, timeout: Any, patience: Any
     ) -> tuple[int, bytes]:
-        response = self._open(method, path, body, query, data, timeout, patience)
-        return response.status, response.read()
+        response, content = self._open(method, path, body, query, data, timeout, patience)
+        return response.status, content
 
     def _open(
-        self, method: str, path: str, body: Any, query: Any, data: Any, timeout: Any, patience: Any
-    ) -> http.client.HTTPResponse:
+        self, method: str, path: str, body: Any, query: Any, data: Any, timeout: Any, patience: Any, read: bool = True
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        """The answer, with its body if `read`. Tried anew until it came whole, or patience is at an end."""
         import http.client
 
         if body is not None:
@@ -132,7 +132,8 @@ class Client:
         pause, again = 0.02, False
         while True:
             try:
-                return self._once(method, target, data, body is not None, timeout or self._timeout, again)
+                response = self._once(method, target, data, body is not None, timeout or self._timeout, again)
+                return response, response.read() if read else b""
             except (OSError, http.client.HTTPException) as failure:
                 fresh_try = getattr(self._local, "reused", False) and not again
                 self.close()
@@ -183,6 +184,8 @@ def _connection_to(url: str) -> http.client.HTTPConnection:
     base: Any = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
 
     class Connection(base):  # type: ignore[misc]
+        response_class = _quick_response()
+
         def connect(self) -> None:
             """Send small requests at once: headers and body are two writes, and Nagle would wait between them."""
             super().connect()
@@ -193,6 +196,52 @@ def _connection_to(url: str) -> http.client.HTTPConnection:
 
     made: http.client.HTTPConnection = Connection(address)
     return made
+
+
+_response: Any = None
+
+
+def _quick_response() -> Any:
+    """HTTPResponse with headers read line by line: the e-mail parser behind it costs more than a request of ours."""
+    global _response
+    if _response is not None:
+        return _response
+    import http.client
+
+    class Headers(dict):  # type: ignore[type-arg]
+        def get(self, name: str, default: Any = None) -> Any:
+            return super().get(name.lower(), default)
+
+    class Response(http.client.HTTPResponse):
+        def begin(self) -> None:
+            if self.headers is not None:
+                return
+            version, self.code, reason = self._read_status()
+            if version != "HTTP/1.1" or self.code < 200:
+                raise http.client.UnknownProtocol(version)
+            self.status, self.reason, self.version = self.code, reason.strip(), 11
+            headers = Headers()
+            while True:
+                line = self.fp.readline(65537)
+                if line in (b"\r\n", b"\n"):
+                    break
+                if not line or len(line) > 65536:
+                    raise http.client.HTTPException("The answer's headers cannot be read.")
+                name, _, value = line.decode("latin-1").partition(":")
+                headers[name.lower()] = value.strip()
+            self.headers = self.msg = headers
+            self.chunked = headers.get("transfer-encoding", "").lower() == "chunked"
+            self.chunk_left = None
+            self.will_close = headers.get("connection", "").lower() == "close"
+            length = headers.get("content-length")
+            self.length = int(length) if length is not None and not self.chunked else None
+            if self.code in (204, 304) or self._method == "HEAD":
+                self.length = 0
+            if self.length is None and not self.chunked:
+                self.will_close = True
+
+    _response = Response
+    return Response
 
 
 def _query(query: Mapping[str, Any] | None) -> str:

@@ -37,8 +37,8 @@ def size(count: float) -> str:
     """Bytes in words: 512 B, 1.4 kB, 3.0 GB."""
     if count < 1000:
         return f"{int(count)} B"
-    for unit in ("kB", "MB", "GB"):
+    for unit in ("kB", "MB"):
         count /= 1000
         if count < 1000:
-            break
-    return f"{count:.1f} {unit}"
+            return f"{count:.1f} {unit}"
+    return f"{count / 1000:.1f} GB"

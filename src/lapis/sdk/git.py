@@ -30,23 +30,21 @@ def _from_environment() -> dict[str, str]:
 
 
 def _from_files(folder: str) -> dict[str, str]:
-    top = _repository_of(folder)
-    if top is None:
+    store = _store_of(folder)
+    if store is None:
         return {}
-    store = os.path.join(top, ".git")
-    try:
-        with open(os.path.join(store, "HEAD")) as file:
-            head = file.read().strip()
-    except OSError:
+    head = _text(store, "HEAD")
+    if not head:
         return {}
+    shared = os.path.join(store, _text(store, "commondir"))  # of a worktree: the repository's own
     found = {}
     branch = head[len("ref: refs/heads/") :] if head.startswith("ref: refs/heads/") else None
-    commit = _resolve(store, head[5:]) if head.startswith("ref: ") else head
+    commit = _resolve(store, head[5:]) or _resolve(shared, head[5:]) if head.startswith("ref: ") else head
     if branch:
         found["branch"] = branch
     if commit:
         found["commit"] = commit
-    address = _origin(store)
+    address = _origin(shared)
     if address:
         found["repository_uri"] = address
     dirty = _dirty(folder)
@@ -55,37 +53,38 @@ def _from_files(folder: str) -> dict[str, str]:
     return found
 
 
-def _repository_of(folder: str) -> str | None:
-    while not os.path.isdir(os.path.join(folder, ".git")):
+def _store_of(folder: str) -> str | None:
+    """The .git folder that `folder` belongs to; a worktree and a submodule have a file there that says where."""
+    while not os.path.exists(os.path.join(folder, ".git")):
         parent = os.path.dirname(folder)
         if parent == folder:
             return None
         folder = parent
-    return folder
+    store = os.path.join(folder, ".git")
+    if os.path.isdir(store):
+        return store
+    pointer = _text(folder, ".git")
+    return os.path.join(folder, pointer[len("gitdir: ") :]) if pointer.startswith("gitdir: ") else None
+
+
+def _text(folder: str, name: str) -> str:
+    try:
+        with open(os.path.join(folder, name), errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def _resolve(store: str, reference: str) -> str | None:
-    try:
-        with open(os.path.join(store, *reference.split("/"))) as file:
-            return file.read().strip()
-    except OSError:
-        pass
-    try:
-        with open(os.path.join(store, "packed-refs")) as file:
-            for line in file:
-                if line.rstrip().endswith(" " + reference):
-                    return line.split(" ", 1)[0]
-    except OSError:
-        pass
-    return None
+    loose = _text(store, reference)
+    if loose:
+        return loose
+    packed = [line.split(" ", 1) for line in _text(store, "packed-refs").splitlines() if " " in line]
+    return next((commit for commit, name in packed if name == reference), None)
 
 
 def _origin(store: str) -> str | None:
-    try:
-        with open(os.path.join(store, "config")) as file:
-            found = re.search(r'\[remote "origin"\][^\[]*?url\s*=\s*(\S+)', file.read())
-    except OSError:
-        return None
+    found = re.search(r'\[remote "origin"\][^\[]*?url\s*=\s*(\S+)', _text(store, "config"))
     return re.sub(r"//[^/@]*@", "//", found[1]) if found else None  # an address may hold a password
 
 

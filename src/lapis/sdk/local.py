@@ -106,13 +106,36 @@ def stop(settings: Settings, about: dict[str, Any]) -> bool:
 
 
 def _start(settings: Settings) -> dict[str, Any]:
+    _check_home(settings.home)
+    log_path = os.path.join(settings.home, "server.log")
+    process, began = _spawn(settings, log_path)
+    began_at, told = time.monotonic(), False
+    while time.monotonic() - began_at < _START_LIMIT:
+        about = running(settings)
+        if about is not None and _answers(about["url"]):
+            process.returncode = 0  # it is not ours to wait for, and Python need not warn that it lives on
+            return about
+        status = process.poll()
+        if status == _ALREADY_SERVED and about is None:  # another one starts, or was just leaving: then it is our turn
+            time.sleep(0.1)
+            process, began = _spawn(settings, log_path)
+        elif status not in (None, _ALREADY_SERVED):
+            raise Unavailable(f"The local server could not start: {_tail(log_path, began)}")
+        if not told and time.monotonic() - began_at > 3.0:
+            print(f"Lapis: starting the local server of {settings.home} ...", file=sys.stderr)
+            told = True
+        time.sleep(0.02)
+    raise Unavailable(
+        f"The local server of {settings.home} did not answer within {_START_LIMIT:.0f} s. Its log: {log_path}."
+    )
+
+
+def _spawn(settings: Settings, log_path: str) -> tuple[Any, int]:
+    """A server process, and where in the log it begins."""
     import subprocess
 
-    _check_home(settings.home)
     command = [_server_python(settings), "-m", "lapis.server", "--idle-seconds", str(settings.idle_seconds)]
-    log_path = os.path.join(settings.home, "server.log")
     with open(log_path, "ab") as log:
-        began = log.tell()
         process = subprocess.Popen(
             command,
             env=_server_environment(),
@@ -122,22 +145,7 @@ def _start(settings: Settings) -> dict[str, Any]:
             cwd=settings.home,
             start_new_session=True,  # it outlives us, and Ctrl-C in our terminal passes it by
         )
-    began_at, told = time.monotonic(), False
-    while time.monotonic() - began_at < _START_LIMIT:
-        about = running(settings)
-        if about is not None and _answers(about["url"]):
-            process.returncode = 0  # it is not ours to wait for, and Python need not warn that it lives on
-            return about
-        status = process.poll()
-        if status not in (None, _ALREADY_SERVED):
-            raise Unavailable(f"The local server could not start: {_tail(log_path, began)}")
-        if not told and time.monotonic() - began_at > 3.0:
-            print(f"Lapis: starting the local server of {settings.home} ...", file=sys.stderr)
-            told = True
-        time.sleep(0.02)
-    raise Unavailable(
-        f"The local server of {settings.home} did not answer within {_START_LIMIT:.0f} s. Its log: {log_path}."
-    )
+        return process, log.tell()
 
 
 def _check_home(home: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Callable, Iterator, NamedTuple, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple
 from uuid import uuid4
 
 from lapis.domain import frames
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lapis.sdk.runconfig import RunConfiguration
     from lapis.sdk.workspace import Workspace
 
-_PACK_BYTES = 8 << 20
+_PACK_BYTES = 2 << 20
 _KNOWN = {"run_id", "display_name", "description", "properties"}
 _PLAIN = (str, int, float, bool)
 
@@ -132,34 +132,49 @@ def _send_tree(workspace: Workspace, tree: Tree, sources: dict[str, str]) -> str
 
 
 def _send_blobs(workspace: Workspace, blobs: list[tuple[str, str, int]]) -> None:
-    """Small ones packed together, large ones streamed, with progress where a person would wonder."""
+    """Small ones packed together, large ones streamed, with progress where a person would wonder.
+
+    Two packs are under way at a time, so that one is read here while the server writes the other.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
     progress = show_progress("Sending the snapshot", sum(size for _, _, size in blobs))
-    packed: list[tuple[str, bytes]] = []
-    held = 0
-    for digest, source, size in sorted(blobs, key=lambda blob: blob[2]):
+    small = [blob for blob in blobs if blob[2] <= _PACK_BYTES]
+    with ThreadPoolExecutor(2) as threads:
+        for sent in threads.map(lambda pack: _send_pack(workspace, pack), _packs(small)):
+            progress.add(sent)
+    for digest, source, size in blobs:
         if size > _PACK_BYTES:
             workspace._client.upload(
                 f"/blobs/{digest}",
                 lambda source=source, size=size: _counted(read_chunks(source, size), progress),  # type: ignore[misc]
                 size,
             )
-            continue
-        with open(source, "rb") as file:
-            packed.append((digest, file.read()))
-        held += size
-        if held >= _PACK_BYTES or len(packed) >= 5000:
-            _send_pack(workspace, packed)
-            progress.add(held)
-            packed, held = [], 0
-    if packed:
-        _send_pack(workspace, packed)
-        progress.add(held)
     progress.end()
 
 
-def _send_pack(workspace: Workspace, packed: list[tuple[str, bytes]]) -> None:
-    body = frames.encode({"hashes": [digest for digest, _ in packed]}, [content for _, content in packed])
+def _packs(blobs: list[tuple[str, str, int]]) -> list[list[tuple[str, str]]]:
+    """Hash and path of what travels together."""
+    packs: list[list[tuple[str, str]]] = [[]]
+    held = 0
+    for digest, source, size in blobs:
+        if held + size > _PACK_BYTES and packs[-1]:
+            packs.append([])
+            held = 0
+        packs[-1].append((digest, source))
+        held += size
+    return packs if packs[-1] else []
+
+
+def _send_pack(workspace: Workspace, pack: list[tuple[str, str]]) -> int:
+    """How many bytes that were."""
+    contents = []
+    for _, source in pack:
+        with open(source, "rb", buffering=0) as file:
+            contents.append(file.readall())
+    body = frames.encode({"hashes": [digest for digest, _ in pack]}, contents)
     workspace._client.call("POST", "/blobs", data=body)
+    return sum(map(len, contents))
 
 
 def _counted(chunks: Iterator[bytes], progress: Any) -> Iterator[bytes]:

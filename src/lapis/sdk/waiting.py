@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _LOG = "user_logs/std_log.txt"
 _ENDED = ("Completed", "Failed", "Canceled")
 _WAIT = 20.0
+_FIRST_BYTES = {2: range(0xC0, 0xE0), 3: range(0xE0, 0xF0), 4: range(0xF0, 0xF8)}  # of a character, by its length
 
 
 def wait_for_completion(run: Run, show_output: bool, raise_on_error: bool) -> dict[str, Any]:
@@ -103,16 +104,6 @@ def _whole_characters(data: bytes) -> int:
         byte = data[-back]
         if byte & 0xC0 == 0x80:
             continue
-        needs = (
-            1
-            if byte < 0x80
-            else 2
-            if byte >> 5 == 0b110
-            else 3
-            if byte >> 4 == 0b1110
-            else 4
-            if byte >> 3 == 0b11110
-            else 1
-        )
+        needs = next((length for length, first in _FIRST_BYTES.items() if byte in first), 1)
         return len(data) - back if needs > back and len(data) > back else len(data)
     return len(data)

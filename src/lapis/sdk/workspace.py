@@ -408,7 +408,8 @@ class Workspace:
         return hash(self._workspace_id)
 
     def __repr__(self) -> str:
-        return f"Workspace.create(name={self.name!r}, subscription_id={self.subscription_id!r}, resource_group={self.resource_group!r})"
+        named = f"name={self.name!r}, subscription_id={self.subscription_id!r}, resource_group={self.resource_group!r}"
+        return f"Workspace.create({named})"
 
     def _repr_html_(self) -> str:
         return display.as_html(

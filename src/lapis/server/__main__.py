@@ -75,9 +75,9 @@ def serve(settings: Settings) -> int:
         access_log=False,
         timeout_graceful_shutdown=2,
         server_header=False,
-        lifespan="on",
-        proxy_headers=False,
         date_header=False,
+        proxy_headers=False,
+        lifespan="on",
     )
     server = uvicorn.Server(config)
 

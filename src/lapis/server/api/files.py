@@ -34,7 +34,7 @@ def _put_blobs(system: System, body: bytes) -> Response:
     if not isinstance(hashes, list) or len(hashes) != len(parts):
         raise UserErrorException("The header must name one hash for each part.")
     for digest, part in zip(hashes, parts, strict=True):
-        system.shelf.blobs.put([part], str(digest))
+        system.shelf.blobs.put_bytes(part, str(digest))
     return answer({}, 201)
 
 

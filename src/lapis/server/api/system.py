@@ -61,7 +61,7 @@ def answer(value: Any, status: int = 200) -> Response:
 def run_view(system: System, run: RunRecord) -> dict[str, Any]:
     """A run as clients see it: with its status and stages worked out, without what is ours alone."""
     body = run.to_json()
-    for ours in ("nonce", "handle", "job", "launches"):
+    for ours in ("nonce", "handle", "job", "launches", "made_by"):
         body.pop(ours)
     now = system.now()
     body["status"] = rules.status(run, now)

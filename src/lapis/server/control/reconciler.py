@@ -76,6 +76,8 @@ class Reconciler:
             engine.close()
 
     def _loop(self) -> None:
+        for engine in self._engines.values():
+            engine.warm()
         while not self._stopping:
             self._wake.wait(timeout=1.0)
             self._wake.clear()
@@ -118,10 +120,7 @@ class Reconciler:
             reason = f"Its agent ended {run.launches} times without a verdict"
             error = {"code": "AgentLost", "message": f"{reason}. It said: {said or 'nothing'}"}
             engine.stop(run.handle or {}, hard=True)
-            self._change(
-                run, lambda found: rules.end(found, RunState.FAILED, reason=reason, at=self._now(), error=error)
-            )
-            self._runs.ended(self._shelf.runs.get(run.workspace_id, run.id))
+            self._end(run, RunState.FAILED, reason, error)
             return
         self._launch(run, engine, f"The agent went away; another one takes over (launch {run.launches + 1})")
 
@@ -136,8 +135,7 @@ class Reconciler:
             error = dict(run.error) if run.error else None
             state = RunState.FAILED if error else RunState.CANCELED
             reason = f"Did not stop within {HARD_AFTER:.0f} s of being asked, so its processes were killed"
-            self._change(run, lambda found: rules.end(found, state, reason=reason, at=self._now(), error=error))
-            self._runs.ended(self._shelf.runs.get(run.workspace_id, run.id))
+            self._end(run, state, reason, error)
 
     # -- interactive runs
 
@@ -197,15 +195,19 @@ class Reconciler:
             handle = engine.launch(spec)
         except OSError as failure:
             why = f"Its agent could not be started: {failure}"
-            error = {"code": "LaunchFailed", "message": why}
-            self._change(run, lambda found: rules.end(found, RunState.FAILED, reason=why, at=self._now(), error=error))
-            self._runs.ended(self._shelf.runs.get(run.workspace_id, run.id))
+            self._end(run, RunState.FAILED, why, {"code": "LaunchFailed", "message": why})
             return
         self._change(run, lambda found: self._launched(found, handle, reason))
 
     def _launched(self, run: RunRecord, handle: object, reason: str) -> RunRecord:
         run = replace(run, handle=handle, launches=run.launches + 1, last_heard=self._now())  # type: ignore[arg-type]
         return rules.note(run, reason, at=self._now()) if reason else run
+
+    def _end(self, run: RunRecord, state: RunState, reason: str, error: Mapping[str, object] | None) -> None:
+        def apply(found: RunRecord) -> RunRecord:
+            return rules.end(found, state, reason=reason, at=self._now(), error=error)
+
+        self._runs.ended(self._change(run, apply))
 
     def _change(self, run: RunRecord, how: Callable[[RunRecord], RunRecord]) -> RunRecord:
         return self._shelf.runs.change(run.workspace_id, run.id, how)

@@ -103,6 +103,7 @@ class Runs:
             snapshot_id=new.snapshot_id,
             warnings=tuple(new.warnings),
             created_by=new.created_by,
+            made_by=actor.run_id,
             nonce=new.nonce,
         )
         if new.job is not None:
@@ -299,7 +300,7 @@ class Runs:
                     workspace_id, run_id, kind["stream"], kind["offset"], data
                 )
             elif what == "file":
-                named[check_path(kind["name"])] = self._shelf.blobs.put([data])
+                named[check_path(kind["name"])] = self._shelf.blobs.put_bytes(data)
             else:
                 raise UserErrorException(f"A report cannot hold a part of kind {what!r}.")
         for name, digest in header.get("files", {}).items():
@@ -377,11 +378,12 @@ class Runs:
         actor.may_write(workspace_id, run_id, above)
 
     def _ancestors(self, run: RunRecord) -> tuple[str, ...]:
-        above = []
+        above = [run.made_by]
         while run.parent_id is not None:
             above.append(run.parent_id)
             run = self._shelf.runs.get(run.workspace_id, run.parent_id)
-        return tuple(above)
+            above.append(run.made_by)
+        return tuple(each for each in above if each)
 
     def _fresh(self, run: RunRecord) -> RunRecord:
         """With the newest sign of life, which is written down only now and then."""

@@ -36,7 +36,16 @@ class BlobFolder:
         return os.path.exists(self.path(digest))
 
     def missing(self, digests: Iterable[str]) -> list[str]:
-        return [digest for digest in dict.fromkeys(digests) if not self.has(digest)]
+        """Those that are not here: one look at a folder for all that would lie in it."""
+        known: dict[str, set[str]] = {}
+        lacking = []
+        for digest in dict.fromkeys(digests):
+            folder, name = os.path.split(self.path(digest))
+            if folder not in known:
+                known[folder] = set(os.listdir(folder)) if os.path.isdir(folder) else set()
+            if name not in known[folder]:
+                lacking.append(digest)
+        return lacking
 
     def size(self, digest: str) -> int:
         try:
@@ -60,6 +69,27 @@ class BlobFolder:
         except BaseException:
             writer.abandon()
             raise
+
+    def put_bytes(self, data: bytes | memoryview, expected: str | None = None) -> tuple[str, int]:
+        """As `put`, for what is in memory: the hash is known, and checked, before anything is written."""
+        name = hashlib.sha256(data).hexdigest()
+        if expected is not None and name != expected:
+            raise _other_hash(expected, name)
+        temporary = os.path.join(self._incoming, f"{os.getpid()}-{next(self._names)}")
+        try:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                written = os.write(descriptor, data) if len(data) else 0
+                while written < len(data):
+                    written += os.write(descriptor, memoryview(data)[written:])
+            finally:
+                os.close(descriptor)
+            self.publish(temporary, name)
+        except OSError as error:
+            _remove(temporary)
+            with _full_disk_is_clear(self.root):
+                raise error
+        return name, len(data)
 
     def writer(self) -> BlobWriter:
         """For a blob that comes bit by bit."""
@@ -105,7 +135,7 @@ class BlobWriter:
         self._file.close()
         name = self._digest.hexdigest()
         if expected is not None and name != expected:
-            raise UserErrorException(f"What came as blob {expected} has the hash {name}. Nothing was stored.")
+            raise _other_hash(expected, name)
         with _full_disk_is_clear(self._folder.root):
             self._folder.publish(self._temporary, name)
         return name, self._size
@@ -113,6 +143,10 @@ class BlobWriter:
     def abandon(self) -> None:
         self._file.close()
         _remove(self._temporary)
+
+
+def _other_hash(expected: str, name: str) -> UserErrorException:
+    return UserErrorException(f"What came as blob {expected} has the hash {name}. Nothing was stored.")
 
 
 def _write_all(file: FileIO, chunk: bytes | memoryview) -> None:

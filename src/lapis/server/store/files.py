@@ -92,9 +92,8 @@ class FileStore:
 
     def read(self, workspace_id: str, run_id: str, file: RunFile, start: int = 0) -> Iterator[bytes]:
         """The file's bytes from `start`, as far as they go now."""
-        source = (
-            self._blobs.path(file.hash) if file.hash else self._path(workspace_id, run_id, file.alias_of or file.name)
-        )
+        growing = file.alias_of or file.name
+        source = self._blobs.path(file.hash) if file.hash else self._path(workspace_id, run_id, growing)
         try:
             opened: BinaryIO = open(source, "rb")
         except FileNotFoundError:  # it grew a moment ago and was sealed meanwhile

@@ -212,16 +212,8 @@ def _append(connection: Connection, run: Any, points: list[Point]) -> None:
             series = fresh[point.name] = _Series(0, point.kind, 0, None, None, None)
         series.add(point)
     if fresh:
-        rows = [
-            {
-                "run_pk": run.pk,
-                "experiment_pk": run.experiment_pk,
-                "name": name,
-                "kind": series.kind,
-                **series.summary(),
-            }
-            for name, series in fresh.items()
-        ]
+        home = {"run_pk": run.pk, "experiment_pk": run.experiment_pk}
+        rows = [{**home, "name": name, "kind": s.kind, **s.summary()} for name, s in fresh.items()]
         for series, pk in zip(fresh.values(), connection.execute(_ADD_SERIES, rows).scalars(), strict=True):
             series.pk = pk
     grown = [series for series in known.values() if series.rows]

@@ -106,9 +106,10 @@ metric_series = Table(
     Column("least", Float),
     Column("greatest", Float),
     UniqueConstraint("run_pk", "name"),
-    Index("metric_series_by_last", "experiment_pk", "name", "last"),
     Index("metric_series_by_least", "experiment_pk", "name", "least"),
     Index("metric_series_by_greatest", "experiment_pk", "name", "greatest"),
+    Index("metric_series_least_of_all", "name", "least"),
+    Index("metric_series_greatest_of_all", "name", "greatest"),
 )
 
 metric_points = Table(
