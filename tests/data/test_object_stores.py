@@ -28,6 +28,7 @@ from lapis.data.stores import Object, ObjectStore
 from lapis.errors import AuthenticationException, Conflict, NotFound
 from lapis.server.control.access import Access
 from tests.conftest import Home
+from tests.conftest import _processes_mentioning as processes_mentioning
 from tests.data import servers
 from tests.server.test_gate import ask
 
@@ -277,8 +278,8 @@ def test_a_run_can_be_cancelled_while_its_data_is_on_the_way(
     run.cancel()
     run.wait_for_completion(show_output=False, raise_on_error=False)
     assert run.get_status() == "Canceled"
-    alive = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert "lapis.data.fetch" not in alive
+    living = [Path(f"/proc/{pid}/cmdline") for pid in processes_mentioning(str(on_shared_server.path))]
+    assert not [each for each in living if each.exists() and b"lapis.data.fetch" in each.read_bytes()]
 
 
 # -- registering

@@ -134,7 +134,6 @@ def test_what_belongs_to_a_later_release_says_so(workspace: Workspace) -> None:
         lambda: workspace.compute_targets,
         lambda: workspace.datastores,
         lambda: workspace.models,
-        workspace.get_default_datastore,
         workspace.get_default_keyvault,
         workspace.get_mlflow_tracking_uri,
     ):
