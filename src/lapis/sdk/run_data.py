@@ -91,8 +91,8 @@ def _dataset(value: DatasetConsumptionConfig, workspace: Any) -> dict[str, Any]:
     dataset = value.dataset
     if isinstance(dataset, OutputDatasetConfig):
         raise UserErrorException(
-            f"Input '{value.name}' is the output of another run, which is not known here: as_input() joins the steps of "
-            "a pipeline. Use register_on_complete() and Dataset.get_by_name()."
+            f"Input '{value.name}' is the output of another run, which is not known here: as_input() joins the steps "
+            "of a pipeline. Use register_on_complete() and Dataset.get_by_name()."
         )
     if isinstance(dataset, TabularDataset):
         if value.mode != DIRECT:
