@@ -90,7 +90,7 @@ class Runs:
             created_at=now,
             type=new.type,
             parent_id=new.parent_id,
-            root_id=(parent.root_id or parent.id) if parent is not None else new.run_id,
+            root_id=(parent.root_id or parent.id) if parent is not None else None,
             display_name=new.display_name,
             description=new.description,
             target=new.target,

@@ -18,12 +18,13 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    literal_column,
     select,
     update,
 )
 from sqlalchemy.exc import IntegrityError
 
-from lapis.domain.run import ENDED, RunRecord
+from lapis.domain.run import RunRecord
 from lapis.errors import Conflict, NotFound
 from lapis.server.store.database import Database
 from lapis.server.store.tables import (
@@ -143,7 +144,9 @@ class RunStore:
 
     def count_active(self, workspace_id: str | None = None) -> int:
         """How many runs have not ended."""
-        query = select(func.count()).where(runs.c.state.not_in([state.value for state in ENDED]))
+        query = (
+            select(func.count()).select_from(runs).where(runs.c.ended == literal_column("0"))
+        )  # not bound: the partial index wants it so
         if workspace_id is not None:
             query = query.where(runs.c.workspace_id == workspace_id)
         with self._database.read() as connection:
@@ -239,7 +242,8 @@ def _select(where: RunFilter) -> Select[Any]:
         home = select(experiments.c.pk).where(experiments.c.name == where.experiment)
         if where.workspace_id is not None:
             home = home.where(experiments.c.workspace_id == where.workspace_id)
-        query = query.where(runs.c.experiment_pk == home.scalar_subquery())
+        column = runs.c.experiment_pk if where.best_by is None else metric_series.c.experiment_pk  # where the order is
+        query = query.where(column == home.scalar_subquery())
     if where.parent_id is not None:
         query = query.where(runs.c.parent_id == where.parent_id)
     if where.root_id is not None:
@@ -260,13 +264,10 @@ def _select(where: RunFilter) -> Select[Any]:
             query = query.where(exists().where(label if value is None else and_(label, run_labels.c.value == value)))
     if where.best_by is not None:
         name, goal = where.best_by
-        column = metric_series.c.greatest if goal == "maximize" else metric_series.c.least
-        ordered = column.desc() if goal == "maximize" else column
+        best = metric_series.c.greatest if goal == "maximize" else metric_series.c.least
         query = query.join(metric_series, metric_series.c.run_pk == runs.c.pk)
-        query = query.where(metric_series.c.name == name, column.is_not(None)).order_by(ordered)
-        if where.experiment is not None:  # lets the index give the order
-            query = query.where(metric_series.c.experiment_pk == runs.c.experiment_pk)
-            query = query.where(metric_series.c.experiment_pk == home.scalar_subquery())
+        query = query.where(metric_series.c.name == name, best.is_not(None))
+        query = query.order_by(best.desc() if goal == "maximize" else best)
     return query
 
 
@@ -287,6 +288,7 @@ def _to_row(run: RunRecord) -> dict[str, Any]:
     body = run.to_json()
     row: dict[str, Any] = {name: body.pop(name) for name in _COLUMNS}
     row["state"] = body.pop("state")
+    row["ended"] = int(run.ended)
     row["minded"] = _why_minded(run)
     row["body"] = json.dumps(body, separators=(",", ":"))
     return row

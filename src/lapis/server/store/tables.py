@@ -56,6 +56,7 @@ runs = Table(
     Column("type", String(64)),
     Column("target", String(255)),
     Column("state", String(16), nullable=False),
+    Column("ended", Integer, nullable=False, server_default="0"),
     Column("minded", String(8)),  # why the reconciler looks after it; NULL: it need not
     Column("created_at", Float, nullable=False),
     Column("archived_at", Float),
@@ -64,11 +65,13 @@ runs = Table(
     Column("body", Text, nullable=False),
     UniqueConstraint("workspace_id", "id"),
     Index("runs_by_experiment", "experiment_pk", "pk"),
-    Index("runs_by_parent", "parent_id"),
-    Index("runs_by_root", "root_id"),
-    Index("runs_by_state", "state"),
-    Index("runs_by_minded", "minded"),
 )
+
+# Partial, so that a run that has no parent, or has ended, costs them nothing.
+Index("runs_by_parent", runs.c.parent_id, sqlite_where=runs.c.parent_id.is_not(None))
+Index("runs_by_root", runs.c.root_id, sqlite_where=runs.c.root_id.is_not(None))
+Index("runs_by_minded", runs.c.minded, sqlite_where=runs.c.minded.is_not(None))
+Index("runs_not_ended", runs.c.ended, sqlite_where=runs.c.ended == 0)
 
 # Tags and properties, as an index for filters; what is shown comes from the run's body.
 run_labels = Table(
@@ -106,10 +109,9 @@ metric_series = Table(
     Column("least", Float),
     Column("greatest", Float),
     UniqueConstraint("run_pk", "name"),
-    Index("metric_series_by_least", "experiment_pk", "name", "least"),
-    Index("metric_series_by_greatest", "experiment_pk", "name", "greatest"),
-    Index("metric_series_least_of_all", "name", "least"),
-    Index("metric_series_greatest_of_all", "name", "greatest"),
+    # the best of a metric, in order; the experiment is in it, so that runs of others are passed over without a look
+    Index("metric_series_by_least", "name", "least", "experiment_pk"),
+    Index("metric_series_by_greatest", "name", "greatest", "experiment_pk"),
 )
 
 metric_points = Table(

@@ -85,9 +85,8 @@ def upgrade() -> None:
         sa.Column("greatest", sa.Float),
         sa.UniqueConstraint("run_pk", "name"),
     )
-    for by in ("least", "greatest"):
+    for by in ("last", "least", "greatest"):
         op.create_index(f"metric_series_by_{by}", "metric_series", ["experiment_pk", "name", by])
-        op.create_index(f"metric_series_{by}_of_all", "metric_series", ["name", by])
     op.create_table(
         "metric_points",
         sa.Column("series_pk", KEY, sa.ForeignKey("metric_series.pk"), primary_key=True),
