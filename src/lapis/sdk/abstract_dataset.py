@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import random
 import re
 from typing import Any, Mapping
 
@@ -37,6 +38,31 @@ class AbstractDataset:
     def _with_step(self, **step: Any) -> Any:
         definition = dict(self._definition, steps=[*self._definition.get("steps", []), step])
         return type(self)._of(definition, self._workspace)
+
+    # -- steps, the same for files and for rows
+
+    _unit = "files"  # what a dataset is made of
+
+    def skip(self, count: int) -> Any:
+        return self._with_step(op="skip", count=self._count("skip", count))
+
+    def take(self, count: int) -> Any:
+        return self._with_step(op="take", count=self._count("take", count))
+
+    def take_sample(self, probability: float, seed: int | None = None) -> Any:
+        """Each with that chance; the same ones again for the same seed."""
+        return self._with_step(op="sample", probability=_part("take_sample", probability), seed=_seed(seed))
+
+    def random_split(self, percentage: float, seed: int | None = None) -> tuple[Any, Any]:
+        """Two datasets that share nothing; the first has about that part of it."""
+        part, chosen = _part("random_split", percentage), _seed(seed)
+        first, second = (self._with_step(op="split", percentage=part, seed=chosen, part=number) for number in (0, 1))
+        return first, second
+
+    def _count(self, call: str, count: Any) -> int:
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise UserErrorException(f"{call}() takes a number of {self._unit}, not {count!r}.")
+        return count
 
     # -- registered
 
@@ -202,3 +228,18 @@ def _shown(source: Mapping[str, Any]) -> str:
     if "url" in source:
         return shown_url(source["url"])
     return "/".join(filter(None, [source.get("datastore"), source.get("path")]))
+
+
+def _part(call: str, part: Any) -> float:
+    if isinstance(part, bool) or not isinstance(part, (int, float)) or not 0 <= part <= 1:
+        raise UserErrorException(f"{call}() takes a part between 0 and 1, not {part!r}.")
+    return float(part)
+
+
+def _seed(seed: Any) -> int:
+    """A seed that is not given is drawn now, so that the dataset stays the same from here on."""
+    if seed is None:
+        return random.SystemRandom().getrandbits(31)
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise UserErrorException(f"seed must be a whole number, not {seed!r}.")
+    return seed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 from typing import Any
 from uuid import uuid4
 
@@ -20,6 +19,8 @@ from lapis.sdk.workspace import Workspace
 
 
 class FileDataset(AbstractDataset):
+    _unit = "files"
+
     def __init__(self) -> None:
         raise UserErrorException("A FileDataset is made by Dataset.File.from_files(path).")
 
@@ -65,23 +66,6 @@ class FileDataset(AbstractDataset):
 
     def as_hdfs(self) -> Any:
         raise UserErrorException("as_hdfs() needs a Spark compute target, which Lapis does not have. Use as_mount().")
-
-    def skip(self, count: int) -> FileDataset:
-        return self._with_step(op="skip", count=_count("skip", count))  # type: ignore[no-any-return]
-
-    def take(self, count: int) -> FileDataset:
-        return self._with_step(op="take", count=_count("take", count))  # type: ignore[no-any-return]
-
-    def take_sample(self, probability: float, seed: int | None = None) -> FileDataset:
-        """Each file with that chance; the same ones again for the same seed."""
-        chance = _part("take_sample", probability)
-        return self._with_step(op="sample", probability=chance, seed=_seed(seed))  # type: ignore[no-any-return]
-
-    def random_split(self, percentage: float, seed: int | None = None) -> tuple[FileDataset, FileDataset]:
-        """Two datasets that share no file; the first has about that part of them."""
-        part, chosen = _part("random_split", percentage), _seed(seed)
-        first, second = (self._with_step(op="split", percentage=part, seed=chosen, part=number) for number in (0, 1))
-        return first, second
 
     def file_metadata(self, col: str) -> Any:
         raise NotThereYet("FileDataset.file_metadata")
@@ -254,27 +238,6 @@ def _folder_of(workspace: Workspace | None, name: str) -> Any:
     if workspace is None:
         raise UserErrorException(f"Which workspace datastore '{name}' belongs to is not known.")
     return Datastore(workspace, name)._where()
-
-
-def _count(call: str, count: Any) -> int:
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise UserErrorException(f"{call}() takes a number of files, not {count!r}.")
-    return count
-
-
-def _part(call: str, part: Any) -> float:
-    if isinstance(part, bool) or not isinstance(part, (int, float)) or not 0 <= part <= 1:
-        raise UserErrorException(f"{call}() takes a part between 0 and 1, not {part!r}.")
-    return float(part)
-
-
-def _seed(seed: Any) -> int:
-    """A seed that is not given is drawn now, so that the dataset stays the same from here on."""
-    if seed is None:
-        return random.SystemRandom().getrandbits(31)
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise UserErrorException(f"seed must be a whole number, not {seed!r}.")
-    return seed
 
 
 def _path(what: str, path: Any) -> str:

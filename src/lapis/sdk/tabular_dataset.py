@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import random
 from datetime import date, datetime, timedelta, timezone
 from typing import Any, Callable, Sequence
 
@@ -18,6 +17,8 @@ from lapis.sdk.workspace import Workspace
 
 
 class TabularDataset(AbstractDataset):
+    _unit = "rows"
+
     def __init__(self) -> None:
         raise UserErrorException("A TabularDataset is made by Dataset.Tabular.from_delimited_files(path) and its kin.")
 
@@ -48,24 +49,7 @@ class TabularDataset(AbstractDataset):
 
     # -- rows
 
-    def take(self, count: int) -> TabularDataset:
-        return self._with_step(op="take", count=_count("take", count))  # type: ignore[no-any-return]
-
-    def skip(self, count: int) -> TabularDataset:
-        return self._with_step(op="skip", count=_count("skip", count))  # type: ignore[no-any-return]
-
-    def take_sample(self, probability: float, seed: int | None = None) -> TabularDataset:
-        """Each row with that chance; the same ones again for the same seed."""
-        chance = _part("take_sample", probability)
-        return self._with_step(op="sample", probability=chance, seed=_seed(seed))  # type: ignore[no-any-return]
-
-    sample = take_sample
-
-    def random_split(self, percentage: float, seed: int | None = None) -> tuple[TabularDataset, TabularDataset]:
-        """Two datasets that share no row; the first has about that part of them."""
-        part, chosen = _part("random_split", percentage), _seed(seed)
-        first, second = (self._with_step(op="split", percentage=part, seed=chosen, part=number) for number in (0, 1))
-        return first, second
+    sample = AbstractDataset.take_sample
 
     def filter(self, expression: Any) -> TabularDataset:
         """The rows for which a condition holds: `ds.filter((ds['age'] > 30) & ~(ds['town'] == 'Ghent'))`."""
@@ -351,27 +335,6 @@ def _scratch() -> str:
         _scratch_folder = tempfile.mkdtemp(prefix="lapis-tables-")
         atexit.register(shutil.rmtree, _scratch_folder, ignore_errors=True)
     return _scratch_folder
-
-
-def _count(call: str, count: Any) -> int:
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise UserErrorException(f"{call}() takes a number of rows, not {count!r}.")
-    return count
-
-
-def _part(call: str, part: Any) -> float:
-    if isinstance(part, bool) or not isinstance(part, (int, float)) or not 0 <= part <= 1:
-        raise UserErrorException(f"{call}() takes a part between 0 and 1, not {part!r}.")
-    return float(part)
-
-
-def _seed(seed: Any) -> int:
-    """A seed that is not given is drawn now, so that the dataset stays the same from here on."""
-    if seed is None:
-        return random.SystemRandom().getrandbits(31)
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise UserErrorException(f"A seed is a whole number, not {seed!r}.")
-    return seed
 
 
 def _names(call: str, columns: Any) -> list[str]:
