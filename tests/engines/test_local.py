@@ -55,7 +55,7 @@ class TestLocal(EngineContract):
 
 def test_an_unknown_engine_is_named_with_the_known_ones() -> None:
     with pytest.raises(ComputeTargetException, match="No engine named 'lokal'. Known: local"):
-        registry.make("lokal")
+        registry.make("lokal", "")
 
 
 STUBBORN = """

@@ -80,6 +80,8 @@ class RunRecord:
     owner: Mapping[str, Any] | None = None  # the process that an interactive run lives in
     handle: Mapping[str, Any] | None = None  # what the engine gave back
     launches: int = 0
+    attempt: int = 0  # how often it had to begin anew because its nodes went away
+    nodes: tuple[Mapping[str, Any], ...] = ()  # what the agents of its nodes told of themselves, by their number
     snapshot_id: str | None = None
     error: Mapping[str, Any] | None = None
     warnings: tuple[str, ...] = ()
@@ -114,6 +116,7 @@ class RunRecord:
         values["state"] = RunState(values["state"])
         values["history"] = tuple(Step(**step) for step in values.get("history", ()))
         values["warnings"] = tuple(values.get("warnings", ()))
+        values["nodes"] = tuple(values.get("nodes", ()))
         return cls(**values)
 
 

@@ -23,12 +23,19 @@ class JobState(StrEnum):
     LOST = "lost"  # ended, or never heard of: the engine does not say how; the agent does
 
 
+Place = Mapping[str, Any]  # JSON: what an engine says of a node, and all that it needs to find it again
+
+
 @dataclass(frozen=True)
 class JobSpec:
-    """What an agent needs to know, as JSON. `id` names the job for ever; `body` goes to the agent as it is."""
+    """What an agent needs to know, as JSON. `id` names the job for ever; `body` goes to the agents as it is.
+
+    One agent for each of `nodes`; none given means one agent, wherever the engine likes.
+    """
 
     id: str
     body: Mapping[str, Any]
+    nodes: tuple[Place, ...] = ()
 
 
 class Engine(Protocol):
@@ -40,8 +47,24 @@ class Engine(Protocol):
 
     can: ClassVar[frozenset[Can]]
 
+    def check(self, settings: Mapping[str, Any]) -> None:
+        """Raise if a compute target with these settings could never work: an address that nobody answers, say."""
+        ...
+
+    def lacks(self, shape: Mapping[str, Any]) -> str:
+        """What the engine's machines are short of for a node of that many cores and GPUs; empty if nothing."""
+        ...
+
+    def start_node(self, node_id: str, number: int, shape: Mapping[str, Any]) -> Place:
+        """Bring up a node of a cluster. Raises OSError if that cannot be done."""
+        ...
+
+    def stop_node(self, place: Place) -> None:
+        """Let a node go. One already gone is not an error."""
+        ...
+
     def launch(self, job: JobSpec) -> Handle:
-        """Start an agent for `job` and return at once. Launching a job that is alive returns its handle."""
+        """Start the agents of `job` and return at once. Of a job that is alive, start those that are not."""
         ...
 
     def poll(self, handles: Sequence[Handle]) -> list[JobState]:
@@ -49,7 +72,7 @@ class Engine(Protocol):
         ...
 
     def stop(self, handle: Handle, *, hard: bool = False) -> None:
-        """Ask the agent to end its job, or with `hard` end all its processes. A job already gone is not an error."""
+        """Ask the agents to end their job, or with `hard` end all its processes. One already gone is not an error."""
         ...
 
     def explain(self, handle: Handle) -> str:

@@ -1,4 +1,4 @@
-"""The local engine: one agent process on this machine for each run, which outlives the server that started it."""
+"""The local engine: agent processes on this machine, one for each node of a run, which outlive the server."""
 
 from __future__ import annotations
 
@@ -8,36 +8,60 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import lapis
-from lapis.engines import processes
-from lapis.engines.base import Can, Handle, JobSpec, JobState
+from lapis.engines import nodes, processes
+from lapis.engines.base import Can, Handle, JobSpec, JobState, Place
+from lapis.errors import ComputeTargetException
 
 # Without site-packages: an agent needs the standard library only.
 _NURSERY = "import sys; sys.path[0] = sys.argv.pop(1); from lapis.agent.nursery import main; main()"
 
 
 class LocalEngine:
-    can: ClassVar[frozenset[Can]] = frozenset()
+    can: ClassVar[frozenset[Can]] = frozenset({Can.MULTI_NODE, Can.PORTS})
 
     def __init__(self, root: str) -> None:
         self._root = root
         self._nursery: subprocess.Popen[bytes] | None = None
         os.makedirs(root, exist_ok=True)
 
+    def check(self, settings: Mapping[str, Any]) -> None:
+        if settings:
+            raise ComputeTargetException(f"The local engine takes no settings, not {', '.join(settings)}.")
+
+    def lacks(self, shape: Mapping[str, Any]) -> str:
+        return nodes.lacks(shape)
+
+    def start_node(self, node_id: str, number: int, shape: Mapping[str, Any]) -> Place:
+        return nodes.start(node_id, number, shape)
+
+    def stop_node(self, place: Place) -> None:
+        nodes.stop(place)
+
     def launch(self, job: JobSpec) -> Handle:
-        folder = os.path.join(self._root, job.id)
+        """The first agent lives in the job's folder, each further one in a folder below it."""
+        top = os.path.join(self._root, job.id)
+        places: Sequence[Place] = job.nodes or ({},)
+        agents = []
+        for number, place in enumerate(places):
+            folder = top if number == 0 else os.path.join(top, "nodes", str(number))
+            body = {**job.body, "node": {**place, "index": number, "count": len(places), "head": top}}
+            agents.append(self._launch_one(folder, body))
+        return {"job": job.id, "agents": agents}
+
+    def _launch_one(self, folder: str, body: Mapping[str, Any]) -> dict[str, Any]:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         known = _read(os.path.join(folder, "agent.json"))
         if known is not None and processes.alive(known["pid"], known["started"]):
             return known
-        _write(os.path.join(folder, "job.json"), dict(job.body, folder=folder))
+        _write(os.path.join(folder, "job.json"), dict(body, folder=folder))
         pid = self._bear(folder)
-        handle = {"job": job.id, "pid": pid, "started": processes.started(pid), "folder": folder}
-        _write(os.path.join(folder, "agent.json"), handle)
-        return handle
+        agent = {"pid": pid, "started": processes.started(pid), "folder": folder}
+        _write(os.path.join(folder, "agent.json"), agent)
+        return agent
 
     def _bear(self, folder: str) -> int:
         """A new agent for `folder`, from the nursery; a nursery that was killed is replaced."""
@@ -70,27 +94,42 @@ class LocalEngine:
         self._nursery = None
 
     def poll(self, handles: Sequence[Handle]) -> list[JobState]:
+        """A job that has lost one of its agents is lost; whether that agent had told its verdict, the server knows."""
         return [
-            JobState.ALIVE if processes.alive(handle["pid"], handle["started"]) else JobState.LOST for handle in handles
+            JobState.ALIVE if all(processes.alive(a["pid"], a["started"]) for a in _agents(handle)) else JobState.LOST
+            for handle in handles
         ]
 
     def stop(self, handle: Handle, *, hard: bool = False) -> None:
-        processes.signal_process(handle["pid"], handle["started"], signal.SIGKILL if hard else signal.SIGTERM)
+        for agent in _agents(handle):
+            processes.signal_process(agent["pid"], agent["started"], signal.SIGKILL if hard else signal.SIGTERM)
         if not hard:
             return
-        script = _read(os.path.join(handle["folder"], "process.json"))
-        living = [p["pid"] for p in (script or {}).values() if processes.alive(p["pid"], p["started"])]
+        scripts = [_read(os.path.join(agent["folder"], "process.json")) or {} for agent in _agents(handle)]
+        living = [p["pid"] for script in scripts for p in _processes(script) if processes.alive(p["pid"], p["started"])]
         processes.end_tree(f"AZUREML_RUN_ID={handle['job']}", living, grace=0.0)
 
     def explain(self, handle: Handle) -> str:
-        try:
-            with open(os.path.join(handle["folder"], "agent.log"), errors="replace") as file:
-                return file.read()[-2000:].strip()
-        except FileNotFoundError:
-            return ""
+        said = []
+        for agent in _agents(handle):
+            try:
+                with open(os.path.join(agent["folder"], "agent.log"), errors="replace") as file:
+                    said.append(file.read()[-2000:].strip())
+            except FileNotFoundError:
+                pass
+        return "\n".join(filter(None, said))
 
     def forget(self, job_id: str) -> None:
         shutil.rmtree(os.path.join(self._root, job_id), ignore_errors=True)
+
+
+def _agents(handle: Handle) -> list[Mapping[str, Any]]:
+    """Of a handle that an older release wrote, the one agent that it is."""
+    return list(handle["agents"]) if "agents" in handle else [handle] if handle else []
+
+
+def _processes(script: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [value for value in script.values() if isinstance(value, dict) and "pid" in value]
 
 
 def _start_nursery() -> subprocess.Popen[bytes]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import cast
+from typing import Any, cast
 
 from lapis.engines.base import Engine
 from lapis.errors import ComputeTargetException
@@ -18,10 +19,12 @@ class Entry:
 
 ENGINES = {
     "local": Entry("lapis.engines.local:LocalEngine"),
+    "ray": Entry("lapis.engines.ray:RayEngine", "ray"),
 }
 
 
-def make(name: str, *arguments: str) -> Engine:
+def make(name: str, work: str, settings: Mapping[str, Any] | None = None) -> Engine:
+    """An engine whose jobs have their folders below `work`, for targets with these settings."""
     entry = ENGINES.get(name)
     if entry is None:
         raise ComputeTargetException(f"No engine named '{name}'. Known: {', '.join(ENGINES)}.")
@@ -32,4 +35,4 @@ def make(name: str, *arguments: str) -> Engine:
         raise ComputeTargetException(
             f"Engine '{name}' needs the package '{missing.name}': pip install 'lapis-ml[{entry.extra}]'."
         ) from missing
-    return cast(Engine, found(*arguments))
+    return cast(Engine, found(work, **(settings or {})))

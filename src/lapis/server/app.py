@@ -13,16 +13,17 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from lapis.domain.settings import Settings
-from lapis.engines import registry
-from lapis.engines.base import Engine
 from lapis.errors import AzureMLException, NotFound, ServiceException, UserErrorException, to_wire
+from lapis.server.api import computes as computes_api
 from lapis.server.api import data, environments, files, runs, workspaces
 from lapis.server.api.express import Express
 from lapis.server.api.system import System, TheActor, TheSystem, answer
 from lapis.server.control.access import Access
 from lapis.server.control.bulletin import Bulletin
+from lapis.server.control.computes import Computes
 from lapis.server.control.data import Data
 from lapis.server.control.environments import Environments
+from lapis.server.control.fleet import Fleet
 from lapis.server.control.jobs import Address
 from lapis.server.control.reconciler import Reconciler
 from lapis.server.control.runs import Runs
@@ -39,11 +40,12 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Ca
     shelf = open_shelf(settings.home)
     access = Access(settings.home)
     bulletin = Bulletin()
-    engines: dict[str, Engine] = {"local": registry.make("local", os.path.join(settings.home, "work"))}
+    fleet = Fleet(settings.home)
+    computes = Computes(shelf, fleet, now, lambda: reconciler.wake())
     workshop = Workshop(os.path.join(settings.home, "environments"), lambda: reconciler.wake())
-    runs = Runs(shelf, bulletin, workshop, lambda: list(engines), now, lambda: reconciler.wake())
+    runs = Runs(shelf, bulletin, workshop, computes, now, lambda: reconciler.wake())
     address = Address(url, settings.address_file, shelf.blobs.root)
-    reconciler = Reconciler(shelf, runs, engines, workshop, access, address, settings.max_runs, now)
+    reconciler = Reconciler(shelf, runs, computes, fleet, workshop, access, address, settings.max_runs, now)
     system = System(
         home=settings.home,
         shelf=shelf,
@@ -51,6 +53,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Ca
         workspaces=Workspaces(shelf, now),
         runs=runs,
         data=Data(shelf, settings.home, now),
+        computes=computes,
         environments=Environments(shelf, workshop, settings.home, now),
         reconciler=reconciler,
         bulletin=bulletin,
@@ -72,7 +75,7 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
 
     app = FastAPI(title="Lapis", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.system = system
-    for router in (about, workspaces.router, data.router, environments.router, runs.router, files.router):
+    for router in (about, workspaces.router, computes_api.router, data.router, environments.router, runs.router, files.router):
         app.include_router(router, prefix="/api/v1")
     _include_studio(app)
     app.add_exception_handler(AzureMLException, _deliberate)

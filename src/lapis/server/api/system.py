@@ -16,6 +16,7 @@ from lapis.domain import run as rules
 from lapis.domain.run import RunRecord
 from lapis.server.control.access import Access, Actor
 from lapis.server.control.bulletin import Bulletin
+from lapis.server.control.computes import Computes
 from lapis.server.control.data import Data
 from lapis.server.control.environments import Environments
 from lapis.server.control.reconciler import Reconciler
@@ -31,6 +32,7 @@ class System:
     access: Access
     workspaces: Workspaces
     runs: Runs
+    computes: Computes
     data: Data
     environments: Environments
     reconciler: Reconciler

@@ -6,20 +6,24 @@ import logging
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
 from lapis.domain import run as rules
+from lapis.domain.compute import Wants
 from lapis.domain.run import RunRecord, RunState
 from lapis.engines import processes
-from lapis.engines.base import Engine, JobState
+from lapis.engines.base import Engine, JobState, Place
 from lapis.errors import AzureMLException, NotFound
 from lapis.server.control.access import Access
+from lapis.server.control.computes import Computes
+from lapis.server.control.fleet import LOCAL, Fleet
 from lapis.server.control.jobs import Address, job_spec, recovery_spec
 from lapis.server.control.runs import BUILD_LOG, Runs, queue
 from lapis.server.control.shelf import Shelf
 from lapis.server.control.workshop import Workshop
+from lapis.server.store.assets import Asset
 from lapis.server.store.runs import Queued
 
 MOST_LAUNCHES = 10  # an agent that dies at once, again and again, will not do better the next time
@@ -35,7 +39,8 @@ class Reconciler:
         self,
         shelf: Shelf,
         runs: Runs,
-        engines: dict[str, Engine],
+        computes: Computes,
+        fleet: Fleet,
         workshop: Workshop,
         access: Access,
         address: Address,
@@ -44,7 +49,8 @@ class Reconciler:
     ) -> None:
         self._shelf = shelf
         self._runs = runs
-        self._engines = engines
+        self._computes = computes
+        self._fleet = fleet
         self._workshop = workshop
         self._access = access
         self._address = address
@@ -54,6 +60,8 @@ class Reconciler:
         self._stopping = False
         self._asked_to_stop: dict[str, float] = {}
         self._places: dict[str, int] = {}
+        self._waits: dict[str, tuple[str, str]] = {}  # why, and what ends it: of runs that wait for nodes
+        self._wanted: dict[str, tuple[int, int]] = {}
         self._build_log_told: dict[str, int] = {}  # by run
         self._served: dict[str, int] = {}  # the last launch of each experiment, by number
         self._host = socket.gethostname()
@@ -76,12 +84,10 @@ class Reconciler:
         self._stopping = True
         self._wake.set()
         self._thread.join(timeout=10)
-        for engine in self._engines.values():
-            engine.close()
+        self._fleet.close()
 
     def _loop(self) -> None:
-        for engine in self._engines.values():
-            engine.warm()
+        self._fleet.warm()
         while not self._stopping:
             self._wake.wait(timeout=1.0)
             self._wake.clear()
@@ -96,7 +102,7 @@ class Reconciler:
                 self._owned_seen = self._now()
                 self._mind_interactive(self._shelf.runs.owned())
             self._mind_building(self._shelf.runs.building())
-            self._launch_queued(self._shelf.runs.queued(), launched)
+            self._serve(self._shelf.runs.queued(), launched)
         except AzureMLException as error:  # a full disk, say: the next pass tries again
             _log.error("A pass was cut short: %s", error.message)
         except Exception:
@@ -105,8 +111,10 @@ class Reconciler:
     # -- launched runs
 
     def _mind_launched(self, launched: list[RunRecord]) -> None:
-        for name, engine in self._engines.items():
-            mine = [run for run in launched if (run.target or "local") == name]
+        by_engine: dict[Engine, list[RunRecord]] = {}
+        for run in launched:
+            by_engine.setdefault(self._computes.engine_of(run.workspace_id, run.target), []).append(run)
+        for engine, mine in by_engine.items():
             states = engine.poll([run.handle for run in mine if run.handle is not None])
             for run, state in zip(mine, states, strict=True):
                 if state is JobState.LOST:
@@ -154,7 +162,7 @@ class Reconciler:
             if key not in alive:
                 alive[key] = processes.alive(*key)
             if not alive[key]:
-                engine = self._engines["local"]
+                engine = self._fleet.engine(LOCAL)
                 handle = engine.launch(recovery_spec(run, self._access, self._address, self._now()))
                 self._change(run, lambda found, handle=handle: self._launched(  # type: ignore[misc]
                     found, handle, "Its process is gone: bringing in what it left"
@@ -193,6 +201,62 @@ class Reconciler:
 
     # -- queued runs
 
+    def _serve(self, queued: list[Queued], launched: list[RunRecord]) -> None:
+        """Each target has a queue of its own."""
+        self._waits = {}
+        clusters = {(each.workspace_id, each.name): each for each in self._computes.clusters()}
+        for key, cluster in clusters.items():
+            here = [run for run in queued if (run.workspace_id, run.target) == key]
+            self._serve_cluster(cluster, here, [run for run in launched if (run.workspace_id, run.target) == key])
+        self._launch_queued(
+            [run for run in queued if (run.workspace_id, run.target) not in clusters],
+            [run for run in launched if (run.workspace_id, run.target) not in clusters],
+        )
+
+    def _serve_cluster(self, cluster: Asset, queued: list[Queued], launched: list[RunRecord]) -> None:
+        """Give nodes to runs, in their order; bring up what is lacking and let go what has been idle for long."""
+        running = {run.id: run for run in launched}
+        for run_id in self._computes.settle(cluster, running):
+            self._preempted(running.pop(run_id))
+        cluster = self._computes.fresh(cluster)
+        order = fair_order(queued, launched, self._served)
+        order.sort(key=lambda run: -self._wants(run)[1])  # stable: by priority, then as they come
+        given = self._computes.allot(cluster, [Wants(run.id, self._wants(run)[0]) for run in order])
+        by_id = {run.id: run for run in order}
+        for run_id, nodes in given:
+            waiting = by_id.pop(run_id)
+            run = self._shelf.runs.get(waiting.workspace_id, waiting.id)
+            if run.state is RunState.QUEUED and run.handle is None:  # not cancelled meanwhile
+                self._launch(run, self._computes.engine(cluster), "", [node.place for node in nodes])
+                self._served[run.experiment] = max(self._served.values(), default=0) + 1
+        for place, waiting in enumerate(by_id.values(), start=1):
+            self._waits[waiting.id] = self._computes.why_waiting(cluster, place, self._wants(waiting)[0])
+
+    def _wants(self, run: Queued) -> tuple[int, int]:
+        """How many nodes, and with which priority: of a queued run neither changes."""
+        if run.id not in self._wanted:
+            job = self._shelf.runs.get(run.workspace_id, run.id).job or {}
+            self._wanted[run.id] = (int(job.get("node_count") or 1), int(job.get("priority") or 0))
+        return self._wanted[run.id]
+
+    def _preempted(self, run: RunRecord) -> None:
+        """Its node was taken away: back to the queue, with what it had stored."""
+        engine = self._computes.engine_of(run.workspace_id, run.target)
+        engine.stop(run.handle or {}, hard=True)
+        engine.forget(run.id)
+
+        def apply(found: RunRecord) -> RunRecord:
+            if found.ended:
+                return found
+            found = replace(found, handle=None, attempt=found.attempt + 1, nodes=())
+            why = "A node it ran on was preempted; it starts again with its outputs"
+            until = "ends when there are nodes for it"
+            if found.state is RunState.QUEUED:
+                return rules.note(found, why, at=self._now(), until=until)
+            return rules.advance(found, RunState.QUEUED, reason=why, at=self._now(), until=until)
+
+        self._change(run, apply)
+
     def _launch_queued(self, queued: list[Queued], launched: list[RunRecord]) -> None:
         busy: list[Queued | RunRecord] = [run for run in launched if run.job is not None]
         for waiting in fair_order(queued, busy, self._served):
@@ -203,13 +267,15 @@ class Reconciler:
             run = self._shelf.runs.get(waiting.workspace_id, waiting.id)
             queued.remove(waiting)
             if run.state is RunState.QUEUED and run.handle is None:  # not cancelled meanwhile
-                self._launch(run, self._engines[run.target or "local"], "")
+                self._launch(run, self._fleet.engine(LOCAL), "")
                 self._served[run.experiment] = max(self._served.values(), default=0) + 1
                 busy.append(waiting)
         self._places = {run.id: place for place, run in enumerate(fair_order(queued, busy, self._served), start=1)}
 
     def waiting(self, run: RunRecord) -> tuple[str, str] | None:
         """Why a queued run waits, and what ends it: an observation, so it is told and never stored."""
+        if run.id in self._waits and run.state is RunState.QUEUED:
+            return self._waits[run.id]
         place = self._places.get(run.id)
         if place is None or run.state is not RunState.QUEUED:
             return None
@@ -219,7 +285,7 @@ class Reconciler:
             "ends when a run that runs now ends",
         )
 
-    def _launch(self, run: RunRecord, engine: Engine, reason: str) -> None:
+    def _launch(self, run: RunRecord, engine: Engine, reason: str, nodes: Sequence[Place] | None = None) -> None:
         workspace = self._shelf.workspaces.find(id=run.workspace_id)[0]
         if run.job is None:
             spec = recovery_spec(run, self._access, self._address, self._now())
@@ -230,6 +296,9 @@ class Reconciler:
             if run.job.get("environment"):
                 lock = self._workshop.lock(run.job["environment"]["lock"]).to_json()
                 spec = replace(spec, body={**spec.body, "lock": lock, "environments": self._workshop.root})
+        if nodes is None:  # launched again: on the nodes that it has
+            nodes = self._computes.places_of(run)
+        spec = replace(spec, nodes=tuple(nodes))
         try:
             handle = engine.launch(spec)
         except OSError as failure:

@@ -10,9 +10,10 @@ from lapis.domain import run as rules
 from lapis.domain.metrics import assemble, parse_lines
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.tree import check_path
-from lapis.errors import ComputeTargetException, Conflict, NotFound, NotThereYet, UserErrorException
+from lapis.errors import Conflict, NotFound, UserErrorException
 from lapis.server.control.access import Actor
 from lapis.server.control.bulletin import Bulletin
+from lapis.server.control.computes import Computes
 from lapis.server.control.shelf import Shelf
 from lapis.server.control.workshop import Resolved, Workshop, package_count, preface
 from lapis.server.control.workspaces import new_experiment
@@ -56,14 +57,14 @@ class Runs:
         shelf: Shelf,
         bulletin: Bulletin,
         workshop: Workshop,
-        targets: Callable[[], list[str]],
+        computes: Computes,
         now: Callable[[], float],
         wake: Callable[[], None],
     ) -> None:
         self._shelf = shelf
         self._bulletin = bulletin
         self._workshop = workshop
-        self._targets = targets
+        self._computes = computes
         self._now = now
         self._wake = wake
         self._heard: dict[str, float] = {}
@@ -89,7 +90,7 @@ class Runs:
         rules.check_experiment_name(new.experiment)
         rules.check_run_id(new.run_id)
         if new.job is not None:
-            self._check_job(new)
+            new = self._checked(workspace_id, new)
         now = self._now()
         run = RunRecord(
             id=new.run_id,
@@ -167,15 +168,9 @@ class Runs:
             raise Conflict(f"Run {parent.id} has ended ({parent.state.value}) and can have no further children.")
         return parent
 
-    def _check_job(self, new: NewRun) -> None:
+    def _checked(self, workspace_id: str, new: NewRun) -> NewRun:
         assert new.job is not None
-        known = self._targets()
-        if new.target not in known:
-            raise ComputeTargetException(
-                f"No compute target named '{new.target}' in this workspace. Known: {', '.join(known)}."
-            )
-        if int(new.job.get("node_count") or 1) != 1:
-            raise NotThereYet("A run on more than one node is not there yet in this release of Lapis.")
+        notices = self._computes.check_job(workspace_id, new.target, new.job)
         if new.snapshot_id is None or not self._shelf.snapshots.has(new.snapshot_id):
             raise UserErrorException(f"The run's snapshot '{new.snapshot_id}' is not stored here.")
         if new.job.get("environment"):
@@ -183,6 +178,7 @@ class Runs:
         script = new.job.get("script")
         if script is not None and all(script != entry.path for entry in self._shelf.snapshots.get(new.snapshot_id)):
             raise UserErrorException(f"The snapshot has no file '{script}' to run. Was it left out by .amlignore?")
+        return replace(new, warnings=[*new.warnings, *notices])
 
     def get(self, actor: Actor, workspace_id: str, run_id: str) -> RunRecord:
         actor.may_read(workspace_id)

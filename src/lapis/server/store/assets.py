@@ -14,7 +14,7 @@ from lapis.errors import NotFound
 from lapis.server.store.database import Database
 from lapis.server.store.tables import assets, run_assets, runs
 
-DATASTORE, DATASET, ENVIRONMENT = "datastore", "dataset", "environment"
+DATASTORE, DATASET, ENVIRONMENT, COMPUTE = "datastore", "dataset", "environment", "compute"
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,11 @@ class AssetStore:
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(assets.c.name, assets.c.version.desc())).all()
         return [_to_asset(row) for row in rows]
+
+    def of_kind(self, kind: str) -> list[Asset]:
+        """In every workspace."""
+        with self._database.read() as connection:
+            return [_to_asset(row) for row in connection.execute(select(assets).where(assets.c.kind == kind))]
 
     def get(self, workspace_id: str, asset_id: str) -> Asset:
         query = select(assets).where(assets.c.workspace_id == workspace_id, assets.c.id == asset_id)
