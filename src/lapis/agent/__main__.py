@@ -1,7 +1,10 @@
 """The agent's life: prepare, launch or adopt the script, follow it to its end, tell the verdict.
 
-It keeps no state of its own but what lies in its folder, so another agent can take over at any moment:
-`code/` made, `process.json` (the script was started), `exit.json` (it ended, and how).
+It keeps no state of its own but what lies in its folder, so another agent can take over at any moment: `crew.json`
+(what is to be started), `process.json` (it was), `exit.json` (it ended, and how).
+
+A run on several nodes has an agent on each. They meet through the server. The first one, the head, tells the run's
+verdict, once all nodes have told theirs; the others stay until then.
 """
 
 from __future__ import annotations
@@ -12,20 +15,26 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
-from lapis.agent import data, environment, launch, prepare
+from lapis.agent import data, distributed, environment, prepare, resume
+from lapis.agent.crew import Crew, Member
+from lapis.agent.data import Canceled
 from lapis.agent.outputs import Outputs
 from lapis.agent.recover import recover
-from lapis.agent.verdict import Verdict, canceled, cannot_start, from_exit, timed_out, unknown
-from lapis.engines import processes
+from lapis.agent.verdict import Verdict, by_member, canceled, cannot_start, timed_out
 from lapis.errors import AzureMLException, NotFound, ServiceException, Unavailable
 from lapis.sdk.client import Client, JobEndpoint
 from lapis.sdk.shipping import Shipper
 
+STD_LOG = "user_logs/std_log.txt"
 LOOK_EVERY = 0.1  # seconds between looks at what the script wrote
 BEAT_EVERY = 5.0  # a sign of life even when there is nothing to tell
+BEAT_TOGETHER = 0.5  # on several nodes: how soon one learns that another has failed
+MEET_EVERY = 0.02  # seconds between looks at whether the other nodes are there
+SAY_AFTER = 5.0  # seconds of waiting for other nodes before somebody would wonder
 STOP_GRACE = 5.0  # what a cancelled script has to save its work
 GIVE_UP_AFTER = 3600.0  # without a server for so long after the script's end, leave; the spool stays
 
@@ -36,57 +45,106 @@ class Agent:
         with open(os.path.join(folder, "job.json")) as file:
             self.job: dict[str, Any] = json.load(file)
         self.run_id: str = self.job["run_id"]
+        self.node: dict[str, Any] = self.job.get("node") or {"index": 0, "count": 1, "head": folder}
+        self.head = self.node["index"] == 0
         self.code = os.path.join(folder, "code")
         self.log = os.path.join(folder, "std_log.txt")
         endpoint = JobEndpoint(self.job["server"], self.job["agent_token"], self.job["address_file"])
         self.resumed = int(self.job.get("launch", 1)) > 1
         self.shipper = Shipper(Client(endpoint, timeout=30.0), self.job["workspace"]["id"], self.run_id, self.resumed)
-        self.shipper.follow_journal("journal", os.path.join(folder, "journal.jsonl"))
-        self.shipper.follow_log("user_logs/std_log.txt", self.log)
+        self.shipper.follow_journal(_stream(self.job, self.node), os.path.join(folder, "journal.jsonl"))
+        if not self.job.get("distribution"):
+            self.shipper.follow_log(STD_LOG, self.log)
         watch, collect = self.job.get("watch", ["logs"]), bool(self.job.get("collect_outputs", True))
-        self.outputs = Outputs(self.shipper, self.code, folder, watch, collect)
+        mine = (watch, collect) if self.head else ([], False)  # outputs and logs are shared: the head brings them in
+        self.outputs = Outputs(self.shipper, self.code, folder, *mine)
         self.cancel = False
+        self.over = False  # the run has ended
+        self.others: list[dict[str, Any]] = []  # what the agents of all nodes told, by their number
+        self.told: dict[str, Any] = {}  # what this one tells of its node
         self.steps: list[dict[str, Any]] = []
         self.quiet_until = 0.0
         self.last_report = 0.0
 
     def live(self) -> None:
         signal.signal(signal.SIGTERM, self._on_term)
-        started = launch.read(self.folder, "process.json")
-        if started is None:
-            verdict = self._prepare_and_launch()
-            if verdict is not None:
-                self._finish(verdict)
-                return
-            started = launch.read(self.folder, "process.json")
-        self._finish(self._follow(started or {}))
+        crew = Crew.read(self.folder)
+        try:
+            if crew is None:
+                crew = self._prepare()
+                crew.write(self.folder)
+            crew.start()
+        except Canceled as why:
+            self._finish(canceled(str(why)))
+            return
+        except (AzureMLException, ServiceException, OSError) as error:
+            self._finish(self._of_all_nodes(cannot_start(error), Crew([])))
+            return
+        for each in crew.members:
+            self.shipper.follow_log(each.log_name, each.log)
+        if not self.resumed and self.head:
+            self.step("", f"{'Script' if self.job.get('script') else 'Command'} started: {_shown(crew)}")
+        self._finish(self._of_all_nodes(self._follow(crew), crew))
 
     def _on_term(self, *_: object) -> None:
         self.cancel = True
 
-    def _prepare_and_launch(self) -> Verdict | None:
-        """Start the script; a verdict if that could not be done."""
-        try:
+    def _prepare(self) -> Crew:
+        """Everything that the script needs, and the processes to start."""
+        if self.head:
             self.step("Running", "The agent has begun: laying out the code")
-            prepare.lay_out_code(self.job, self.code, self.shipper.client)
-            variables = self._lay_out_data()
-            if self.job.get("inputs"):
-                self.step("", f"Data is there: {', '.join(each['name'] for each in self.job['inputs'])}")
-            self.job.update(environment.enter(self.job, self.log, lambda: self.cancel))
+        resume.bring_back(self.job, self.folder, self.log, self.shipper.client)
+        prepare.lay_out_code(self.job, self.code, self.shipper.client, self.node)
+        resume.restore_outputs(self.job, self.code, self.shipper.client)
+        variables = self._lay_out_data()
+        if self.job.get("inputs") and self.head:
+            self.step("", f"Data is there: {', '.join(each['name'] for each in self.job['inputs'])}")
+        self.job.update(environment.enter(self.job, self.log, lambda: self.cancel))
+        prepare.write_notices(self.job, self.log)
+        if self.job.get("distribution"):
+            members = distributed.members(self.job, self.node, self._meet(), self.code, self.folder, variables)
+        else:
             argv, surroundings = prepare.command(self.job, self.code, self.folder, variables)
+            surroundings["LAPIS_MEMBER"] = self.run_id
+            members = [Member("", self.folder, self.log, STD_LOG, argv, surroundings, self.code)]
+        if self.cancel:
+            raise Canceled("before the script was started")
+        return Crew(members)
+
+    def _meet(self) -> list[dict[str, Any]]:
+        """Tell where this node is, and wait until all have."""
+        self.told = distributed.introduction(self.job, self.node)
+        since = time.monotonic()
+        while True:
+            self._ship(force=True)
+            here = [each for each in self.others if each and each.get("ports") is not None]
+            if len(here) == self.node["count"]:
+                return here
             if self.cancel:
-                return canceled("before the script was started")
-            prepare.write_notices(self.job, self.log)
-            launch.start(argv, surroundings, self.code, self.log, self.folder)
-        except data.Canceled:
-            return canceled("while its data was on the way")
-        except (AzureMLException, ServiceException, OSError) as error:
-            return cannot_start(error)
-        exit_record = launch.read(self.folder, "exit.json")
-        if exit_record is not None and "could_not_start" in exit_record:
-            return cannot_start(OSError(exit_record["could_not_start"]))
-        self.step("", f"{'Script' if self.job.get('script') else 'Command'} started: {_shown(argv)}")
-        return None
+                raise Canceled("while its nodes were meeting")
+            missing = [number for number in range(self.node["count"]) if number not in {each["index"] for each in here}]
+            if self.head and time.monotonic() - since > SAY_AFTER:
+                since = time.monotonic()
+                self.step("", f"Waiting for node {', '.join(map(str, missing))} of {self.node['count']} to be ready")
+            time.sleep(MEET_EVERY)
+
+    def _of_all_nodes(self, verdict: Verdict, crew: Crew) -> Verdict:
+        """Of a run on several nodes: the first failure of any of them, or that all are done."""
+        if self.node["count"] == 1:
+            return verdict
+        state = "done" if verdict.state == "Completed" else "failed"
+        self.told = {**(self.told or {"index": self.node["index"]}), "state": state, "verdict": verdict.to_json()}
+        self.told["at"] = time.time()
+        while True:
+            self._ship(force=True)
+            failed = sorted((each for each in self.others if each.get("state") == "failed"), key=lambda n: n["at"])
+            if failed:
+                return Verdict(**failed[0]["verdict"])
+            if verdict.state != "Completed" and self.cancel:
+                return verdict
+            if self.over or sum(1 for each in self.others if each.get("state") == "done") == self.node["count"]:
+                return verdict
+            time.sleep(LOOK_EVERY)
 
     def _lay_out_data(self) -> dict[str, str]:
         """Large data takes its time: meanwhile the log is shipped, the server hears of us, and cancel is obeyed."""
@@ -103,44 +161,57 @@ class Agent:
                 self._ship()
         return laying.result()
 
-    def _follow(self, started: dict[str, Any]) -> Verdict:
-        """Ship what the script writes until it has ended; say how."""
+    def _follow(self, crew: Crew) -> Verdict:
+        """Ship what the processes write until all have ended, or one has failed; say how."""
         limit = float(self.job.get("max_seconds") or 0) or None
-        keeper, began = started["keeper"], float(started["at"])
+        began = time.time()
         why: Verdict | None = None
         while True:
-            if self.cancel and why is None:
-                why = canceled("cancel was asked for")
-                self._stop_script(started)
-            if limit is not None and time.time() - began > limit and why is None:
-                why = timed_out(limit)
-                self._stop_script(started)
-            record = launch.read(self.folder, "exit.json")
-            if record is not None:
-                return why or from_exit(record, self.log)
-            if not processes.alive(keeper["pid"], keeper["started"]):
-                record = launch.read(self.folder, "exit.json")  # it may have ended between the two looks
-                if record is not None:
-                    return why or from_exit(record, self.log)
-                if not processes.alive(started["script"]["pid"], started["script"]["started"]):
-                    return why or unknown()
+            if why is None:
+                why = self._reason_to_stop(limit, began)
+                if why is not None:
+                    crew.stop(STOP_GRACE)
+            ended = crew.verdict(self._others_are_done(crew))
+            if ended is not None:
+                crew.stop(STOP_GRACE)  # whoever is left: the ranks of a failed one, and parameter servers
+                return why or by_member(*ended)
+            if why is not None and not crew.alive():
+                return why
             self._ship()
-            launch.wait_for_end(self.folder, keeper, LOOK_EVERY)
+            crew.wait(LOOK_EVERY)
 
-    def _stop_script(self, started: dict[str, Any]) -> None:
-        living = [p["pid"] for p in (started["script"],) if processes.alive(p["pid"], p["started"])]
-        processes.end_tree(f"AZUREML_RUN_ID={self.run_id}", living, STOP_GRACE)
+    def _reason_to_stop(self, limit: float | None, began: float) -> Verdict | None:
+        failed = next((each for each in self.others if each.get("state") == "failed"), None)
+        if failed is not None:
+            return Verdict(**failed["verdict"])
+        if self.cancel:
+            return canceled("cancel was asked for")
+        return timed_out(limit) if limit is not None and time.time() - began > limit else None
 
-    def _ship(self) -> None:
+    def _others_are_done(self, crew: Crew) -> bool:
+        """Whether nobody is left that a parameter server would serve."""
+        if crew.busy():
+            return False
+        if self.node["count"] == 1:
+            return True
+        if self.told.get("state") is None:
+            self.told = {**self.told, "state": "idle"}  # all that ends by itself has ended here
+        self._ship(force=True)
+        return all(each.get("state") in ("idle", "done") for each in self.others)
+
+    def _ship(self, force: bool = False) -> None:
         now = time.monotonic()
         if now < self.quiet_until:
             return
         self.outputs.look()
-        due = now - self.last_report > BEAT_EVERY
-        if not (due or self.steps or self.shipper.behind()):
+        due = now - self.last_report > (BEAT_EVERY if self.node["count"] == 1 else BEAT_TOGETHER)
+        if not (force or due or self.steps or self.shipper.behind()):
             return
         try:
-            reply = self.shipper.report({"steps": self.steps}, patience=0.0)
+            header: dict[str, Any] = {"steps": self.steps}
+            if self.told:
+                header["node"] = self.told
+            reply = self.shipper.report(header, patience=0.0)
         except (Unavailable, ServiceException, AzureMLException) as error:
             if isinstance(error, NotFound):
                 self.cancel = True  # the run was deleted: nobody wants it any more
@@ -148,10 +219,15 @@ class Agent:
             return
         self.last_report = now
         self.steps = []
-        self.cancel = self.cancel or reply["cancel"] or reply["state"] in ("Canceled", "Failed", "Completed")
+        self.others = reply.get("nodes") or []
+        self.over = reply["state"] in ("Canceled", "Failed", "Completed")
+        self.cancel = self.cancel or reply["cancel"] or self.over
 
     def _finish(self, verdict: Verdict) -> None:
         """Deliver everything, then the verdict. A file that cannot be delivered does not change how the run ended."""
+        if not self.head:
+            self._leave()
+            return
         ended = time.time()
         self.step("Finalizing", "Collecting outputs and the last of the logs", at=ended)
         deadline = time.monotonic() + GIVE_UP_AFTER
@@ -174,6 +250,23 @@ class Agent:
                 time.sleep(2.0)
         shutil.rmtree(self.folder, ignore_errors=True)  # all of it is stored now
 
+    def _leave(self) -> None:
+        """Of a node that is not the head: all it had is delivered, and the run's verdict is the head's to tell."""
+        deadline = time.monotonic() + GIVE_UP_AFTER
+        while time.monotonic() < deadline:
+            try:
+                self.shipper.report({"node": self.told} if self.told else {}, final=True, patience=30.0)
+                break
+            except NotFound:
+                break
+            except (ServiceException, AzureMLException) as error:
+                print(f"{time.strftime('%F %T')} not delivered yet: {error}", flush=True)
+                time.sleep(2.0)
+        while not self.over and not self.cancel and time.monotonic() < deadline:
+            self._ship(force=True)
+            time.sleep(LOOK_EVERY)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
     def _register(self, dataset: dict[str, Any]) -> None:
         self.shipper.client.call("POST", f"/workspaces/{self.job['workspace']['id']}/datasets", dataset)
 
@@ -181,8 +274,14 @@ class Agent:
         self.steps.append({"state": state, "reason": reason, "at": at or time.time()})
 
 
-def _shown(argv: list[str]) -> str:
-    text = " ".join(argv)
+def _stream(job: Mapping[str, Any], node: Mapping[str, Any]) -> str:
+    """Each node has a journal of its own, and a run that began anew begins a new one."""
+    parts = ["journal", f"n{node['index']}" if node["index"] else "", f"a{job['attempt']}" if job.get("attempt") else ""]
+    return "-".join(filter(None, parts))
+
+
+def _shown(crew: Crew) -> str:
+    text = " ".join(crew.members[0].argv) if crew.members else "on other nodes"
     return text if len(text) <= 200 else text[:200] + " ..."
 
 

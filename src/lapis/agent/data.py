@@ -20,7 +20,7 @@ from lapis.sdk.object_store import bring_all
 
 
 class Canceled(Exception):
-    """The run was cancelled while its data was on the way."""
+    """The run was cancelled while it was being prepared; the text says at what."""
 
 
 def lay_out_inputs(
@@ -32,7 +32,7 @@ def lay_out_inputs(
 
     def look() -> None:
         if canceled():
-            raise Canceled
+            raise Canceled("while its data was on the way")
 
     def say(text: str) -> None:
         look()

@@ -24,6 +24,8 @@ def start(argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: st
 
     An agent that was killed at this point leaves a keeper that is about to write one of them: its script is the one.
     """
+    if any(os.path.exists(os.path.join(folder, name)) for name in ("process.json", "exit.json")):
+        return
     mark = os.path.join(folder, "launching")
     if os.path.exists(mark) and _comes_soon(folder):
         return
@@ -130,7 +132,7 @@ def _keep(argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: st
         },
     )
     if not (adopts and _childless()):
-        processes.end_tree(f"AZUREML_RUN_ID={environment['AZUREML_RUN_ID']}", [os.getpid()], grace=0.0)
+        processes.end_tree(f"LAPIS_MEMBER={environment['LAPIS_MEMBER']}", [os.getpid()], grace=0.0)
     os._exit(0)
 
 

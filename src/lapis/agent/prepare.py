@@ -15,8 +15,11 @@ from lapis.sdk.client import Client
 from lapis.sdk.snapshot import lay_out
 
 
-def lay_out_code(job: Mapping[str, Any], code: str, client: Client) -> None:
-    """The snapshot's copy, every file checked against its hash. May be repeated after a crash half way."""
+def lay_out_code(job: Mapping[str, Any], code: str, client: Client, node: Mapping[str, Any] | None = None) -> None:
+    """The snapshot's copy, every file checked against its hash. May be repeated after a crash half way.
+
+    `outputs` and `logs` are the head's on every node: scripts wait for each other through them.
+    """
     shutil.rmtree(code, ignore_errors=True)
     os.makedirs(code)
     tree = Tree.from_json(job["manifest"])
@@ -28,8 +31,19 @@ def lay_out_code(job: Mapping[str, Any], code: str, client: Client) -> None:
         return _fetched(client, digest)
 
     lay_out(tree, read_blob, code)
+    head = os.path.join(node["head"], "code") if node is not None and node["index"] else code
     for folder in ("outputs", "logs"):  # scripts write there without making them
-        os.makedirs(os.path.join(code, folder), exist_ok=True)
+        if head == code:
+            os.makedirs(os.path.join(code, folder), exist_ok=True)
+        else:
+            _share(os.path.join(head, folder), os.path.join(code, folder))
+
+
+def _share(theirs: str, ours: str) -> None:
+    """Let a folder here be the head's, which may be about to be made."""
+    if os.path.isdir(ours) and not os.path.islink(ours):
+        shutil.rmtree(ours)  # came with the snapshot: the head has the same
+    os.symlink(theirs, ours)
 
 
 def _fetched(client: Client, digest: str) -> BinaryIO:

@@ -21,7 +21,7 @@ class Verdict:
         return {"state": self.state, "reason": self.reason, "error": self.error}
 
 
-def from_exit(record: Mapping[str, Any], log: str) -> Verdict:
+def from_exit(record: Mapping[str, Any], log: str, log_name: str = "user_logs/std_log.txt") -> Verdict:
     if "could_not_start" in record:
         return cannot_start(OSError(record["could_not_start"]))
     if record["code"] == 0:
@@ -40,7 +40,7 @@ def from_exit(record: Mapping[str, Any], log: str) -> Verdict:
     else:
         why = f"Ended with exit code {record['code']}"
         code = "ExitCode"
-    message = f"{why}. Last lines of user_logs/std_log.txt:\n{last}" if last else f"{why}. It printed nothing."
+    message = f"{why}. Last lines of {log_name}:\n{last}" if last else f"{why}. It printed nothing."
     details = {"exitCode": record["code"], "signal": record["signal"], "lastLines": last}
     return Verdict("Failed", why, {"code": code, "message": message, **details})
 
@@ -63,6 +63,15 @@ def cannot_start(error: BaseException) -> Verdict:
 def unknown() -> Verdict:
     why = "Its keeper was killed before it ended, so nobody saw its exit status"
     return Verdict("Failed", why, {"code": "ExitStatusUnknown", "message": why + "."})
+
+
+def by_member(name: str, verdict: Verdict) -> Verdict:
+    """The verdict with the name of who ended so, where there are several."""
+    if not name or verdict.error is None:
+        return verdict
+    reason = f"{name}: {verdict.reason[0].lower()}{verdict.reason[1:]}"
+    error = {**verdict.error, "message": f"{name}: {verdict.error['message']}"}
+    return Verdict(verdict.state, reason, error)
 
 
 def last_lines(log: str) -> str:

@@ -43,6 +43,7 @@ def job_spec(
         "manifest": manifest,
         "target": run.target,
         "launch": run.launches + 1,
+        "attempt": run.attempt,
         **job,
     }
     return JobSpec(run.id, body)

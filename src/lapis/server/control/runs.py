@@ -344,7 +344,8 @@ class Runs:
         self._shelf.files.put(workspace_id, run_id, named, self._now())
         run = self._take_steps(workspace_id, run_id, header)
         self._bulletin.tell(run_id)
-        return {"positions": positions, "cancel": run.cancel_requested, "state": run.state.value}
+        reply = {"positions": positions, "cancel": run.cancel_requested, "state": run.state.value}
+        return {**reply, "nodes": list(run.nodes)} if run.nodes else reply
 
     def _take_log(self, workspace_id: str, run_id: str, name: str, offset: int, data: memoryview) -> int:
         check_path(name)
@@ -358,8 +359,9 @@ class Runs:
 
     def _take_steps(self, workspace_id: str, run_id: str, header: Mapping[str, Any]) -> RunRecord:
         now = self._now()
-        if not header.get("steps") and not header.get("verdict"):
-            run = self._shelf.runs.get(workspace_id, run_id)
+        run = self._shelf.runs.get(workspace_id, run_id)
+        news = header.get("steps") or header.get("verdict")
+        if not news and (not header.get("node") or _told_node(run, header["node"]) == run):
             if not run.ended:
                 if now - self._heard.get(run_id, 0.0) > _HEARD_EVERY:
                     self._shelf.runs.heard(workspace_id, run_id, now)
@@ -372,6 +374,8 @@ class Runs:
             if found.ended:
                 return found
             found = _told_steps(replace(found, last_heard=now), header.get("steps", []))
+            if header.get("node"):
+                found = _told_node(found, header["node"])
             if header.get("verdict"):
                 found = _told_verdict(found, header["verdict"], now)
                 ends_now = True
@@ -447,6 +451,14 @@ def _told_steps(run: RunRecord, steps: list[Mapping[str, Any]]) -> RunRecord:
         elif state in rules.next_states(run):
             run = rules.advance(run, state, reason=reason, at=at, until=until)
     return run
+
+
+def _told_node(run: RunRecord, told: Mapping[str, Any]) -> RunRecord:
+    """`run` with what one of its nodes says of itself; places of those that said nothing yet are empty."""
+    nodes = [dict(each) for each in run.nodes]
+    nodes += [{} for _ in range(int(told["index"]) + 1 - len(nodes))]
+    nodes[int(told["index"])] = dict(told)
+    return replace(run, nodes=tuple(nodes)) if tuple(nodes) != run.nodes else run
 
 
 def _told_verdict(run: RunRecord, verdict: Mapping[str, Any], now: float) -> RunRecord:

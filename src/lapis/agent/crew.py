@@ -1,0 +1,108 @@
+"""The processes that one agent has started and follows: one for a plain run, several for a distributed one.
+
+What it is made of lies in `crew.json`, written before anything is started, so that the next agent can take over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lapis.agent import launch
+from lapis.agent.verdict import Verdict, from_exit, unknown
+from lapis.engines import processes
+
+
+@dataclass(frozen=True)
+class Member:
+    name: str  # empty for the only one
+    folder: str  # where its keeper writes
+    log: str  # what it prints
+    log_name: str  # and how that is called in the run
+    argv: list[str]
+    variables: dict[str, str]
+    cwd: str
+    serves: bool = False  # never ends by itself
+
+    def ended(self) -> Verdict | None:
+        """How it ended; None while it lives."""
+        record = launch.read(self.folder, "exit.json")
+        if record is None:
+            started = launch.read(self.folder, "process.json")
+            if started is None or _lives(started["keeper"]):
+                return None
+            record = launch.read(self.folder, "exit.json")  # it may have ended between the two looks
+            if record is None:
+                return None if _lives(started["script"]) else unknown()
+        return from_exit(record, self.log, self.log_name)
+
+
+class Crew:
+    def __init__(self, members: list[Member]) -> None:
+        self.members = members
+
+    @staticmethod
+    def read(folder: str) -> Crew | None:
+        found = launch.read(folder, "crew.json")
+        return None if found is None else Crew([Member(**each) for each in found["members"]])
+
+    def write(self, folder: str) -> None:
+        path = os.path.join(folder, "crew.json")
+        text = json.dumps({"members": [asdict(each) for each in self.members]})
+        with open(os.open(path + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(text)
+        os.replace(path + ".tmp", path)
+
+    def start(self) -> None:
+        """Start those that were not started before."""
+        for each in self.members:
+            os.makedirs(each.folder, exist_ok=True)
+            launch.start(each.argv, each.variables, each.cwd, each.log, each.folder)
+
+    def verdict(self, others_are_done: bool) -> tuple[str, Verdict] | None:
+        """The first failure, with the name of who failed; or, once all have ended, how. None while it goes on."""
+        open_ends = False
+        for each in self.members:
+            ended = each.ended()
+            if ended is None:
+                open_ends = open_ends or not each.serves or not others_are_done
+            elif ended.state != "Completed":
+                return each.name, ended
+        return None if open_ends else ("", Verdict("Completed", "Ended with exit code 0"))
+
+    def busy(self) -> bool:
+        """Whether somebody who ends by himself has not ended yet."""
+        return any(each.ended() is None for each in self.members if not each.serves)
+
+    def alive(self) -> bool:
+        return any(each.ended() is None for each in self.members)
+
+    def wait(self, seconds: float) -> None:
+        """Until a keeper ends, or `seconds` have passed."""
+        living = [each for each in self.members if each.ended() is None]
+        started = launch.read(living[0].folder, "process.json") if living else None
+        if started is None:
+            import time
+
+            time.sleep(min(seconds, 0.02))
+            return
+        launch.wait_for_end(living[0].folder, started["keeper"], seconds if len(living) == 1 else seconds / 2)
+
+    def stop(self, grace: float) -> None:
+        """All of them at once, so that the last one has as much time as the first."""
+        with ThreadPoolExecutor(max(1, len(self.members))) as threads:
+            list(threads.map(lambda each: _stop(each, grace), self.members))
+
+
+def _stop(member: Member, grace: float) -> None:
+    started: Mapping[str, Any] = launch.read(member.folder, "process.json") or {}
+    living = [started["script"]["pid"]] if started and _lives(started["script"]) else []
+    processes.end_tree(f"LAPIS_MEMBER={member.variables['LAPIS_MEMBER']}", living, grace)
+
+
+def _lives(process: Mapping[str, Any]) -> bool:
+    return processes.alive(process["pid"], process["started"])

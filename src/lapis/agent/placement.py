@@ -1,0 +1,101 @@
+"""Who does what where: the processes of a distributed run, with the variables that tell each its place. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Rank:
+    number: int  # in the whole run: it names the log
+    name: str  # as people call it: "worker 1"
+    node: int
+    variables: Mapping[str, str] = field(default_factory=dict)
+    serves: bool = False  # a parameter server: it never ends by itself, and is ended when the others are done
+
+
+def ports_needed(distribution: Mapping[str, Any], nodes: int, node: int) -> int:
+    """How many free ports a node has to bring along."""
+    if distribution["kind"] == "tensorflow":
+        return sum(1 for *_, where in _tensorflow_tasks(distribution, nodes) if where == node)
+    return 1
+
+
+def ranks(distribution: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> list[Rank]:
+    """All processes of the run. `nodes` tell their address and the ports they have free."""
+    return _KINDS[distribution["kind"]](distribution, nodes)
+
+
+def _plain(distribution: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> list[Rank]:
+    """The same script on every node; how they find each other is its own business."""
+    return [Rank(number, f"node {number}", number, _batch(nodes, number)) for number in range(len(nodes))]
+
+
+def _tensorflow(distribution: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> list[Rank]:
+    """TF_CONFIG as Azure writes it, and the names that its predecessor used."""
+    used = [0] * len(nodes)
+    cluster: dict[str, list[str]] = {}
+    placed = []
+    for kind, index, node in _tensorflow_tasks(distribution, len(nodes)):
+        cluster.setdefault(kind, []).append(f"{nodes[node]['address']}:{nodes[node]['ports'][used[node]]}")
+        used[node] += 1
+        placed.append((kind, index, node))
+    made = []
+    for number, (kind, index, node) in enumerate(placed):
+        config = {"cluster": cluster, "task": {"type": kind, "index": index}, "environment": "cloud"}
+        variables = {
+            "TF_CONFIG": json.dumps(config),
+            "AZ_BATCHAI_WORKER_HOSTS": ",".join(cluster["worker"]),
+            "AZ_BATCHAI_PS_HOSTS": ",".join(cluster.get("ps", [])),
+            "AZ_BATCHAI_TASK_TYPE": kind,
+            "AZ_BATCHAI_TASK_INDEX": str(index),
+        }
+        made.append(Rank(number, f"{kind} {index}", node, {**_batch(nodes, node), **variables}, serves=kind == "ps"))
+    return made
+
+
+def _tensorflow_tasks(distribution: Mapping[str, Any], nodes: int) -> list[tuple[str, int, int]]:
+    """(type, index, node): workers go round the nodes, then the parameter servers do."""
+    tasks = [("worker", index, index % nodes) for index in range(int(distribution["workers"]))]
+    return tasks + [("ps", index, index % nodes) for index in range(int(distribution["parameter_servers"]))]
+
+
+def _pytorch(distribution: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> list[Rank]:
+    count = int(distribution["processes"] or len(nodes))
+    each = -(-count // len(nodes))  # an uneven rest goes to the last node
+    made = []
+    for number in range(count):
+        node, local = divmod(number, each)
+        here = min(each, count - node * each)
+        variables = {
+            "MASTER_ADDR": nodes[0]["address"],
+            "MASTER_PORT": str(nodes[0]["ports"][0]),
+            "WORLD_SIZE": str(count),
+            "RANK": str(number),
+            "LOCAL_RANK": str(local),
+            "LOCAL_WORLD_SIZE": str(here),
+            "NODE_RANK": str(node),
+        }
+        made.append(Rank(number, f"rank {number}", node, {**_batch(nodes, node), **variables}))
+    return made
+
+
+def _batch(nodes: Sequence[Mapping[str, Any]], node: int) -> dict[str, str]:
+    """What Azure's batch service told every task about its neighbours."""
+    head = f"{nodes[0]['address']}:{nodes[0]['ports'][0]}"
+    return {
+        "AZUREML_NODE_COUNT": str(len(nodes)),
+        "AZ_BATCH_MASTER_NODE": head,
+        "AZ_BATCHAI_MPI_MASTER_NODE": nodes[0]["address"],
+        "AZ_BATCH_HOST_LIST": ",".join(each["address"] for each in nodes),
+        "AZ_BATCH_NODE_ID": str(nodes[node]["name"]),
+        "AZ_BATCH_IS_CURRENT_NODE_MASTER": "true" if node == 0 else "false",
+    }
+
+
+batch_variables = _batch
+
+_KINDS = {"plain": _plain, "tensorflow": _tensorflow, "pytorch": _pytorch}

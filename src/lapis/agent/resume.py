@@ -1,0 +1,38 @@
+"""A run that begins anew on other nodes: its log goes on where it stopped, its outputs are back in place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from lapis.sdk.client import Client, quoted
+
+
+def bring_back(job: Mapping[str, Any], folder: str, log: str, client: Client) -> None:
+    """The log so far, so that positions go on."""
+    if not job.get("attempt") or job.get("distribution") or os.path.exists(log):
+        return
+    _download(client, _files(job), "user_logs/std_log.txt", log)
+    with open(log, "a") as file:
+        file.write(f"Lapis: a node was taken away; this is attempt {int(job['attempt']) + 1}\n")
+
+
+def restore_outputs(job: Mapping[str, Any], code: str, client: Client) -> None:
+    node = job.get("node") or {}
+    if not job.get("attempt") or node.get("index"):
+        return
+    for name in client.call("GET", _files(job))["files"]:
+        name = name["name"] if isinstance(name, dict) else name
+        if name.startswith("outputs/"):
+            _download(client, _files(job), name, os.path.join(code, *name.split("/")))
+
+
+def _files(job: Mapping[str, Any]) -> str:
+    return f"/workspaces/{job['workspace']['id']}/runs/{job['run_id']}/files"
+
+
+def _download(client: Client, files: str, name: str, path: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        client.download(f"{files}/{quoted(name)}", file.write)
