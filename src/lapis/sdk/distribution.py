@@ -97,6 +97,27 @@ def apply_distributed(run_config: RunConfiguration, distributed_job_config: Any)
         )
 
 
+def distribution_of(run_config: RunConfiguration) -> dict[str, Any] | None:
+    """What the agents of a run need to know; None for one process on one node."""
+    communicator = str(run_config.communicator or "None").lower()
+    nodes = int(run_config.node_count or 1)
+    if communicator in ("mpi", "openmpi", "intelmpi"):
+        each = int(run_config.mpi.process_count_per_node or 1)
+        return {"kind": "mpi", "processes_per_node": each}
+    if communicator == "parameterserver":
+        workers, servers = run_config.tensorflow.worker_count, run_config.tensorflow.parameter_server_count
+        return {"kind": "tensorflow", "workers": int(workers), "parameter_servers": int(servers)}
+    if communicator in ("nccl", "gloo"):
+        section = run_config.pytorch
+        processes = section.process_count if section is not None else None
+        return {"kind": "pytorch", "processes": int(processes or nodes), "backend": communicator}
+    if communicator in ("none", "paralleltask"):
+        return {"kind": "plain"} if nodes > 1 else None
+    raise UserErrorException(
+        f"communicator cannot be {run_config.communicator!r}. Known: None, OpenMpi, IntelMpi, ParameterServer, Nccl, Gloo."
+    )
+
+
 def _spread(run_config: RunConfiguration, framework: str, communicator: str, node_count: int) -> None:
     run_config.node_count = node_count  # first: the one that may be refused
     run_config.framework = framework

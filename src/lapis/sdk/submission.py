@@ -19,7 +19,9 @@ from lapis.errors import (
     UserErrorException,
 )
 from lapis.sdk import display, run_data, snapshot
+from lapis.sdk.client import quoted
 from lapis.sdk.conda_dependencies import PYTHON_DEFAULT_VERSION
+from lapis.sdk.distribution import distribution_of
 from lapis.sdk.environment_resolution import resolve
 from lapis.sdk.script_run_config import ScriptRunConfig, get_run_config_from_script_run
 from lapis.sdk.shipping import read_chunks
@@ -57,7 +59,7 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
     run_id = check_run_id(more.get("run_id") or _new_id(experiment.name))
     data = run_data.collect(given, run_config.data_references, experiment.workspace, run_id)
     job.update(inputs=data.inputs, outputs=data.outputs, url_mirrors=run_data.checked_mirrors())
-    target = _checked_target(run_config.target)
+    target = _checked_target(experiment.workspace, run_config.target)
     snapshot_id, said = send_snapshot(experiment.workspace, folder)
     body = {
         "experiment": experiment.name,
@@ -242,11 +244,6 @@ def _checked_job(workspace: Workspace, run_config: RunConfiguration, folder: str
         script = _checked_script(script, folder)
     else:
         raise UserErrorException("There is nothing to run: give ScriptRunConfig a script or a command.")
-    if int(run_config.node_count or 1) > 1 or (run_config.communicator or "None") not in ("None", "none"):
-        raise NotThereYet(
-            f"Distributed training (communicator '{run_config.communicator}' on {run_config.node_count} nodes) is not "
-            "there yet in this release of Lapis."
-        )
     if run_config.data or run_config.output_data:
         raise NotThereYet("RunConfiguration.data and output_data are not there yet in this release of Lapis.")
     python, wanted, notices = _interpreter(workspace, run_config.environment)
@@ -261,6 +258,8 @@ def _checked_job(workspace: Workspace, run_config: RunConfiguration, folder: str
         "framework": run_config.framework,
         "communicator": run_config.communicator,
         "node_count": run_config.node_count or 1,
+        "distribution": distribution_of(run_config),
+        "priority": run_config.priority,
         "watch": [_watched(folder) for folder in run_config.history.directories_to_watch or []],
         "collect_outputs": bool(run_config.history.output_collection),
         "notices": notices,
@@ -315,11 +314,15 @@ def _argument(where: str, value: Any) -> Any:
     raise ExperimentExecutionException(f"{where} can hold text and numbers, not {type(value).__name__} ({value!r}).")
 
 
-def _checked_target(target: Any) -> str:
+def _checked_target(workspace: Workspace, target: Any) -> str:
+    """Its name. One that does not exist is refused before anything is sent."""
     name = getattr(target, "name", target)
     if name in (None, "", "local"):
         return "local"
-    raise ComputeTargetException(f"No compute target named '{name}' in this workspace. Known: local.")
+    if not isinstance(name, str):
+        raise ComputeTargetException(f"A compute target is given by its name or as an object, not {target!r}.")
+    workspace._client.call("GET", f"{workspace._base}/computes/{quoted(name)}")
+    return name
 
 
 def _interpreter(workspace: Workspace, environment: Any) -> tuple[str, dict[str, Any] | None, list[str]]:
@@ -337,7 +340,9 @@ def _interpreter(workspace: Workspace, environment: Any) -> tuple[str, dict[str,
         return sys.executable, None, [f"LAPIS_ENVIRONMENTS=host: {said}"]
     resolved = resolve(workspace, environment)
     wanted = {"name": environment.name, "lock": resolved["lock"], "said": resolved["said"]}
-    told = [f"{each['asked']} -> {each['given'] or 'not installed'}: {each['reason']}" for each in resolved["substitutions"]]
+    told = [
+        f"{each['asked']} -> {each['given'] or 'not installed'}: {each['reason']}" for each in resolved["substitutions"]
+    ]
     return sys.executable, wanted, [*told, *resolved["notices"]]
 
 
