@@ -48,13 +48,12 @@ class Agent:
         self.node: dict[str, Any] = self.job.get("node") or {"index": 0, "count": 1, "head": folder}
         self.head = self.node["index"] == 0
         self.code = os.path.join(folder, "code")
-        self.log = os.path.join(folder, "std_log.txt")
+        self.log, log_name = _own_log(self.job, self.node, folder)
         endpoint = JobEndpoint(self.job["server"], self.job["agent_token"], self.job["address_file"])
         self.resumed = int(self.job.get("launch", 1)) > 1
         self.shipper = Shipper(Client(endpoint, timeout=30.0), self.job["workspace"]["id"], self.run_id, self.resumed)
         self.shipper.follow_journal(_stream(self.job, self.node), os.path.join(folder, "journal.jsonl"))
-        if not self.job.get("distribution"):
-            self.shipper.follow_log(STD_LOG, self.log)
+        self.shipper.follow_log(log_name, self.log)
         watch, collect = self.job.get("watch", ["logs"]), bool(self.job.get("collect_outputs", True))
         mine = (watch, collect) if self.head else ([], False)  # outputs and logs are shared: the head brings them in
         self.outputs = Outputs(self.shipper, self.code, folder, *mine)
@@ -272,6 +271,15 @@ class Agent:
 
     def step(self, state: str, reason: str, at: float | None = None) -> None:
         self.steps.append({"state": state, "reason": reason, "at": at or time.time()})
+
+
+def _own_log(job: Mapping[str, Any], node: Mapping[str, Any], folder: str) -> tuple[str, str]:
+    """Where the agent says what the user should know, and its name in the run: the script's log, or rank 0's."""
+    if not job.get("distribution"):
+        return os.path.join(folder, "std_log.txt"), STD_LOG
+    if node["index"] == 0:
+        return os.path.join(folder, "std_log_0.txt"), "user_logs/std_log_0.txt"
+    return os.path.join(folder, "job_prep.txt"), f"azureml-logs/65_job_prep_node_{node['index']}.txt"
 
 
 def _stream(job: Mapping[str, Any], node: Mapping[str, Any]) -> str:

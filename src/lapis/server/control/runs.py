@@ -23,7 +23,11 @@ from lapis.server.store.runs import RunFilter
 STD_LOG = "user_logs/std_log.txt"
 BUILD_LOG = "azureml-logs/20_image_build_log.txt"
 LOCK_FILE = "azureml-logs/environment.lock.txt"
-ALIASES = {STD_LOG: ("azureml-logs/70_driver_log.txt",)}  # the name that older code looks for
+# The names that older code looks for; of a distributed run, the log of its first process is the run's.
+ALIASES = {
+    STD_LOG: ("azureml-logs/70_driver_log.txt",),
+    "user_logs/std_log_0.txt": (STD_LOG, "azureml-logs/70_driver_log_0.txt", "azureml-logs/70_driver_log.txt"),
+}
 _HEARD_EVERY = 10.0
 
 
