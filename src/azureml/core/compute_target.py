@@ -1,10 +1,10 @@
 """The older form of compute targets, and their exception."""
 
 from lapis.errors import ComputeTargetException as ComputeTargetException
+from lapis.sdk.compute_target import LocalTarget as LocalTarget
 from lapis.sdk.later import stand_in as _stand_in
 
 AbstractComputeTarget = _stand_in("azureml.core.compute_target.AbstractComputeTarget")
-LocalTarget = _stand_in("azureml.core.compute_target.LocalTarget")
 attach_legacy_compute_target = _stand_in("azureml.core.attach_legacy_compute_target")
 is_compute_target_prepared = _stand_in("azureml.core.is_compute_target_prepared")
 prepare_compute_target = _stand_in("azureml.core.prepare_compute_target")

@@ -284,7 +284,11 @@ def _own_log(job: Mapping[str, Any], node: Mapping[str, Any], folder: str) -> tu
 
 def _stream(job: Mapping[str, Any], node: Mapping[str, Any]) -> str:
     """Each node has a journal of its own, and a run that began anew begins a new one."""
-    parts = ["journal", f"n{node['index']}" if node["index"] else "", f"a{job['attempt']}" if job.get("attempt") else ""]
+    parts = [
+        "journal",
+        f"n{node['index']}" if node["index"] else "",
+        f"a{job['attempt']}" if job.get("attempt") else "",
+    ]
     return "-".join(filter(None, parts))
 
 

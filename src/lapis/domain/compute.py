@@ -66,9 +66,7 @@ def check_cluster(cluster: Cluster) -> Cluster:
     vm_size(cluster.vm_size)
     check_scale(cluster.min_nodes, cluster.max_nodes, cluster.idle_seconds)
     if cluster.vm_priority not in PRIORITIES:
-        raise ComputeTargetException(
-            f"vm_priority cannot be {cluster.vm_priority!r}. Known: {', '.join(PRIORITIES)}."
-        )
+        raise ComputeTargetException(f"vm_priority cannot be {cluster.vm_priority!r}. Known: {', '.join(PRIORITIES)}.")
     return cluster
 
 

@@ -303,7 +303,9 @@ class Workspace:
 
     @property
     def compute_targets(self) -> dict[str, Any]:
-        raise NotThereYet("Workspace.compute_targets")
+        from lapis.sdk.compute_target import ComputeTarget
+
+        return {target.name: target for target in ComputeTarget.list(self)}
 
     @property
     def datasets(self) -> dict[str, Any]:
@@ -342,7 +344,8 @@ class Workspace:
         return {}  # private endpoints are a cloud's: this workspace has none
 
     def get_default_compute_target(self, type: str) -> Any:
-        raise NotThereYet("Workspace.get_default_compute_target")
+        """The target that was made for this purpose ('CPU' or 'GPU') as `cpu-cluster` or `gpu-cluster`; None: none."""
+        return self.compute_targets.get(f"{str(type).lower()}-cluster")
 
     def get_default_datastore(self) -> Any:
         from lapis.sdk.datastore import Datastore

@@ -75,7 +75,15 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
 
     app = FastAPI(title="Lapis", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.system = system
-    for router in (about, workspaces.router, computes_api.router, data.router, environments.router, runs.router, files.router):
+    for router in (
+        about,
+        workspaces.router,
+        computes_api.router,
+        data.router,
+        environments.router,
+        runs.router,
+        files.router,
+    ):
         app.include_router(router, prefix="/api/v1")
     _include_studio(app)
     app.add_exception_handler(AzureMLException, _deliberate)

@@ -1,9 +1,7 @@
 """Single machines that one person works on."""
 
-from lapis.sdk.later import stand_in as _stand_in
-
-ComputeInstance = _stand_in("azureml.core.compute.ComputeInstance")
-ComputeInstanceProvisioningConfiguration = _stand_in(
-    "azureml.core.compute.computeinstance.ComputeInstanceProvisioningConfiguration"
+from lapis.sdk.compute_instance import ComputeInstance as ComputeInstance
+from lapis.sdk.compute_instance import (
+    ComputeInstanceProvisioningConfiguration as ComputeInstanceProvisioningConfiguration,
 )
-ComputeInstanceStatus = _stand_in("azureml.core.compute.computeinstance.ComputeInstanceStatus")
+from lapis.sdk.compute_instance import ComputeInstanceStatus as ComputeInstanceStatus

@@ -1,9 +1,7 @@
 """Kubernetes clusters that run jobs."""
 
+from lapis.sdk.attached_compute import KubernetesCompute as KubernetesCompute
+from lapis.sdk.attached_compute import KubernetesComputeAttachConfiguration as KubernetesComputeAttachConfiguration
 from lapis.sdk.later import stand_in as _stand_in
 
-KubernetesCompute = _stand_in("azureml.core.compute.KubernetesCompute")
-KubernetesComputeAttachConfiguration = _stand_in(
-    "azureml.core.compute.kubernetescompute.KubernetesComputeAttachConfiguration"
-)
 KubernetesComputeStatus = _stand_in("azureml.core.compute.kubernetescompute.KubernetesComputeStatus")

@@ -1,6 +1,4 @@
 """Machines reached over SSH."""
 
-from lapis.sdk.later import stand_in as _stand_in
-
-RemoteCompute = _stand_in("azureml.core.compute.RemoteCompute")
-RemoteComputeAttachConfiguration = _stand_in("azureml.core.compute.remote.RemoteComputeAttachConfiguration")
+from lapis.sdk.attached_compute import RemoteCompute as RemoteCompute
+from lapis.sdk.attached_compute import RemoteComputeAttachConfiguration as RemoteComputeAttachConfiguration

@@ -42,6 +42,10 @@ def delete(system: TheSystem, actor: TheActor, workspace_id: str, name: str) -> 
 
 @router.post("/{name}/preempt")
 def preempt(
-    system: TheSystem, actor: TheActor, workspace_id: str, name: str, node: Annotated[str | None, Body(embed=True)] = None
+    system: TheSystem,
+    actor: TheActor,
+    workspace_id: str,
+    name: str,
+    node: Annotated[str | None, Body(embed=True)] = None,
 ) -> Response:
     return answer({"nodes": system.computes.preempt(actor, workspace_id, name, node)})

@@ -44,9 +44,7 @@ class NewCompute:
 
 
 class Computes:
-    def __init__(
-        self, shelf: Shelf, fleet: Fleet, now: Callable[[], float], wake: Callable[[], None]
-    ) -> None:
+    def __init__(self, shelf: Shelf, fleet: Fleet, now: Callable[[], float], wake: Callable[[], None]) -> None:
         self._shelf = shelf
         self._fleet = fleet
         self._now = now
@@ -231,7 +229,9 @@ class Computes:
 
     def places_of(self, run: RunRecord) -> list[Place]:
         """The nodes that a run has, in their order; none on a target without nodes."""
-        found = self._shelf.assets.find(run.workspace_id, COMPUTE, run.target) if run.target not in (None, LOCAL) else []
+        found = (
+            self._shelf.assets.find(run.workspace_id, COMPUTE, run.target) if run.target not in (None, LOCAL) else []
+        )
         return [node.place for asset in found for node in _nodes(asset) if node.run_id == run.id]
 
     def why_waiting(self, asset: Asset, place: int, nodes: int) -> tuple[str, str]:
