@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -51,9 +51,9 @@ def gpus() -> tuple[int, ...]:
     return tuple(range(sum(1 for line in listed.splitlines() if line.startswith("GPU "))))
 
 
-def _share(whole: Any, wanted: int, number: int) -> list[int]:
+def _share(everything: Iterable[int], wanted: int, number: int) -> list[int]:
     """`wanted` of them for node `number`, another share than its neighbour's as long as there are enough."""
-    whole = list(whole)
+    whole = list(everything)
     if not whole or wanted >= len(whole):
         return whole
     first = number * wanted % len(whole)

@@ -291,7 +291,7 @@ class AmlCompute(ComputeTarget):
             if run._view["target"] == self.name and (status is not None or run._view["status"] not in ended)
         )
 
-    def wait_for_completion(
+    def wait_for_completion(  # type: ignore[override]  # SDK v1's own signature
         self,
         show_output: bool = False,
         min_node_count: int | None = None,
@@ -306,8 +306,8 @@ class AmlCompute(ComputeTarget):
         needed = self._view["min_nodes"] if min_node_count is None else min_node_count
         if needed > self._view["min_nodes"]:
             raise ComputeTargetException(
-                f"Cluster '{self.name}' keeps {self._view['min_nodes']} nodes when nothing runs, so waiting for {needed} "
-                f"could take for ever. update(min_nodes={needed}) brings them up."
+                f"Cluster '{self.name}' keeps {self._view['min_nodes']} nodes when nothing runs, so waiting for "
+                f"{needed} could take for ever. update(min_nodes={needed}) brings them up."
             )
         deadline = time.monotonic() + timeout_in_minutes * 60
         if show_output:
@@ -316,8 +316,8 @@ class AmlCompute(ComputeTarget):
             if time.monotonic() > deadline:
                 told = "; ".join(self.provisioning_errors or []) or "no node reported a fault"
                 print(
-                    f"Wait timeout has been reached: {self.status.current_node_count} of {needed} nodes are there after "
-                    f"{timeout_in_minutes} minutes ({told})."
+                    f"Wait timeout has been reached: {self.status.current_node_count} of {needed} nodes are there "
+                    f"after {timeout_in_minutes} minutes ({told})."
                 )
                 return
             time.sleep(_LOOK_EVERY)

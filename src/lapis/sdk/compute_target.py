@@ -55,6 +55,7 @@ class ComputeTarget:
     """A compute target of a workspace. `ComputeTarget(ws, name)` gives an object of the target's own kind."""
 
     _compute_type = ""
+    workspace: Workspace
 
     def __new__(cls, workspace: Workspace, name: str) -> Any:
         view = _fetch(workspace, name)

@@ -114,7 +114,8 @@ def distribution_of(run_config: RunConfiguration) -> dict[str, Any] | None:
     if communicator in ("none", "paralleltask"):
         return {"kind": "plain"} if nodes > 1 else None
     raise UserErrorException(
-        f"communicator cannot be {run_config.communicator!r}. Known: None, OpenMpi, IntelMpi, ParameterServer, Nccl, Gloo."
+        f"communicator cannot be {run_config.communicator!r}. Known: None, OpenMpi, IntelMpi, ParameterServer, Nccl, "
+        "Gloo."
     )
 
 
