@@ -80,7 +80,8 @@ class Agent:
             self._finish(self._of_all_nodes(cannot_start(error), Crew([])))
             return
         for each in crew.members:
-            self.shipper.follow_log(each.log_name, each.log)
+            for name, path in {each.log_name: each.log, **each.logs}.items():
+                self.shipper.follow_log(name, path)
         if not self.resumed and self.head:
             self.step("", f"{'Script' if self.job.get('script') else 'Command'} started: {_shown(crew)}")
         self._finish(self._of_all_nodes(self._follow(crew), crew))

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lapis.agent import launch
@@ -27,6 +27,7 @@ class Member:
     variables: dict[str, str]
     cwd: str
     serves: bool = False  # never ends by itself
+    logs: dict[str, str] = field(default_factory=dict)  # more of them, by their name in the run
 
     def ended(self) -> Verdict | None:
         """How it ended; None while it lives."""
@@ -38,7 +39,12 @@ class Member:
             record = launch.read(self.folder, "exit.json")  # it may have ended between the two looks
             if record is None:
                 return None if _lives(started["script"]) else unknown()
-        return from_exit(record, self.log, self.log_name)
+        verdict = from_exit(record, self.log, self.log_name)
+        if self.name == "mpirun" and verdict.state != "Completed":
+            from lapis.agent.mpi import blamed
+
+            return blamed(self, verdict)
+        return verdict
 
 
 class Crew:

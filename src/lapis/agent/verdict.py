@@ -67,7 +67,7 @@ def unknown() -> Verdict:
 
 def by_member(name: str, verdict: Verdict) -> Verdict:
     """The verdict with the name of who ended so, where there are several."""
-    if not name or verdict.error is None:
+    if not name or verdict.error is None or "rank" in verdict.error:
         return verdict
     reason = f"{name}: {verdict.reason[0].lower()}{verdict.reason[1:]}"
     error = {**verdict.error, "message": f"{name}: {verdict.error['message']}"}
