@@ -6,8 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lapis.environments.build import build, is_built
-from lapis.environments.cache import hold
+from lapis.environments.build import build_and_hold
 from lapis.environments.interpreters import interpreter_for
 from lapis.environments.values import Lock
 
@@ -19,18 +18,12 @@ def enter(job: Mapping[str, Any], log: str, canceled: Callable[[], bool]) -> dic
     """
     if not job.get("lock"):
         return {}
-    lock, root = Lock.from_json(job["lock"]), job["environments"]
+    lock = Lock.from_json(job["lock"])
 
     def say(line: str) -> None:
         with open(log, "a") as file:
             file.write(f"Lapis: {line}\n")
 
-    while True:
-        hold(root, lock.hash)
-        if is_built(root, lock.hash):
-            break
-        say(f"Environment {lock.hash} is not on this node: building it")
-        build(lock, interpreter_for(lock.python), root, say, canceled)
-    folder = os.path.join(root, lock.hash)
+    folder, _ = build_and_hold(lock, interpreter_for(lock.python), job["environments"], say, canceled)
     variables = {"VIRTUAL_ENV": folder, **lock.variables, **(job.get("environment_variables") or {})}
     return {"python": os.path.join(folder, "bin", "python"), "environment_variables": variables}

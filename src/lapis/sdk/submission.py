@@ -343,7 +343,9 @@ def _interpreter(workspace: Workspace, environment: Any) -> tuple[str, dict[str,
         return sys.executable, None, [f"LAPIS_ENVIRONMENTS=host: {said}"]
     resolved = resolve(workspace, environment)
     wanted = {"name": environment.name, "lock": resolved["lock"], "said": resolved["said"]}
-    told = [f"{each['asked']} -> {each['given'] or 'not installed'}: {each['reason']}" for each in resolved["substitutions"]]
+    told = [
+        f"{each['asked']} -> {each['given'] or 'not installed'}: {each['reason']}" for each in resolved["substitutions"]
+    ]
     return sys.executable, wanted, [*told, *resolved["notices"]]
 
 

@@ -10,11 +10,12 @@ from lapis.domain import run as rules
 from lapis.domain.metrics import assemble, parse_lines
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.tree import check_path
+from lapis.environments.resolve import number_of_packages
 from lapis.errors import ComputeTargetException, Conflict, NotFound, NotThereYet, UserErrorException
 from lapis.server.control.access import Actor
 from lapis.server.control.bulletin import Bulletin
 from lapis.server.control.shelf import Shelf
-from lapis.server.control.workshop import Resolved, Workshop, package_count, preface
+from lapis.server.control.workshop import Resolved, Workshop, preface
 from lapis.server.control.workspaces import new_experiment
 from lapis.server.store.runs import RunFilter
 
@@ -132,7 +133,7 @@ class Runs:
         if self._workshop.ready(wanted["lock"]):
             run = rules.advance(run, RunState.PREPARING, reason=f"Nothing to build: {what} is there", at=now)
             return queue(run, now)
-        count = package_count(self._workshop.lock(wanted["lock"]))
+        count = number_of_packages(self._workshop.lock(wanted["lock"]).packages)
         return rules.advance(
             run, RunState.PREPARING, reason=f"Building {what}: {count} packages", at=now,
             until=f"ends when it is built: {BUILD_LOG} tells how far it is",

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lapis.environments.build import is_built
+from lapis.environments.build import ready
 from lapis.environments.interpreters import interpreters
 from lapis.environments.recipe import recipe
-from lapis.environments.resolve import resolve
+from lapis.environments.resolve import number_of_packages, resolve
 from lapis.environments.values import Lock
 from lapis.errors import NotFound
 
@@ -57,7 +57,7 @@ class Workshop:
             if known is not None:
                 return Resolved(self.lock(known["lock"]), tuple(known["said"]))
             said: list[str] = []
-            lock = resolve(plan, interpreter, said.append)
+            lock = resolve(plan, interpreter, said.append, root=self.root)
             _write(self.lock_file(lock.hash), lock.to_json())
             _write(path, {"lock": lock.hash, "said": said})
             return Resolved(lock, tuple(said))
@@ -76,7 +76,7 @@ class Workshop:
     # -- built
 
     def ready(self, lock_hash: str) -> bool:
-        return is_built(self.root, lock_hash)
+        return ready(os.path.join(self.root, lock_hash))
 
     def start(self, lock_hash: str, by_hand: bool = False) -> None:
         """See to it that somebody builds it. A failure of an earlier time is forgotten."""
@@ -110,7 +110,9 @@ class Workshop:
         told = _read(self._failure_file(lock_hash))
         if told is not None:
             return str(told["message"])
-        return f"The process that built it ended with {builder.returncode}. Its last words: {self._last_words(lock_hash)}"
+        return (
+            f"The process that built it ended with {builder.returncode}. Its last words: {self._last_words(lock_hash)}"
+        )
 
     def keep_only(self, wanted: Iterable[str]) -> None:
         """End the builders that nobody waits for any more; what they had downloaded stays in uv's cache."""
@@ -140,15 +142,11 @@ class Workshop:
 def preface(name: str | None, resolved: Resolved) -> str:
     """How the build log of a run begins: what was asked for, what it became, and why."""
     lock = resolved.lock
-    count = package_count(lock)
+    count = number_of_packages(lock.packages)
     lines = [f"Environment '{name}': Python {lock.python}, {count} packages, lock {lock.hash}", *resolved.said]
     lines += [f"Substituted: {each}" for each in lock.substitutions]
     lines += [f"Note: {each}" for each in lock.notices]
     return "".join(f"{line}\n" for line in lines)
-
-
-def package_count(lock: Lock) -> int:
-    return sum(1 for line in lock.packages.splitlines() if line and not line.startswith((" ", "#", "-")))
 
 
 def has_gpu() -> bool:
