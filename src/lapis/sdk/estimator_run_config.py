@@ -120,6 +120,11 @@ class MMLBaseEstimatorRunConfig(RunConfiguration):
     def _blank(cls) -> Any:
         return RunConfiguration()  # what is changed of it is what its repr shows
 
+    @property
+    def shm_size(self) -> str | None:
+        """Where older scripts look for it."""
+        return self.environment.docker.shm_size  # type: ignore[no-any-return]
+
     def _add_inputs(self, inputs: Any) -> None:
         """Data that the run needs and that no argument names."""
         if inputs is not None and (isinstance(inputs, str) or not isinstance(inputs, Iterable)):

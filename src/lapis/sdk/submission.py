@@ -55,6 +55,8 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
     display_name = check_text("display_name", more.get("display_name"))
     description = check_text("description", more.get("description"))
     run_config = get_run_config_from_script_run(config)
+    if hasattr(run_config.environment, "get_environment"):  # named by reference
+        run_config.environment = run_config.environment.get_environment(experiment.workspace)
     folder = _checked_folder(config.source_directory)
     job, warnings = _checked_job(experiment.workspace, run_config, folder)
     given = [*(run_config.arguments or []), *(run_config.command if isinstance(run_config.command, list) else [])]
@@ -330,8 +332,6 @@ def _checked_target(target: Any) -> str:
 
 def _interpreter(workspace: Workspace, environment: Any) -> tuple[str, dict[str, Any] | None, list[str]]:
     """Which Python runs the script, or which environment; and what the user should know about the choice."""
-    if hasattr(environment, "get_environment"):  # named by reference
-        environment = environment.get_environment(workspace)
     section = environment.python
     if section.user_managed_dependencies:
         chosen = section.interpreter_path
