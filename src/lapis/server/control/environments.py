@@ -6,6 +6,7 @@ import copy
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from lapis.environments.curated import curated, curated_names
@@ -65,7 +66,7 @@ class Environments:
             asset.body.update(version=str(version))
             return None
 
-        body = {"definition": plain, "sealed": sealed, "labels": []}
+        body: dict[str, Any] = {"definition": plain, "sealed": sealed, "labels": []}
         asset = Asset(str(uuid.uuid4()), workspace_id, ENVIRONMENT, name, self._now(), body=body)
         return self._view(self._shelf.assets.add(asset, which))
 
@@ -100,9 +101,7 @@ class Environments:
             kept = [label for label in each.body["labels"] if label not in labels]
             if each.body["version"] == version:
                 kept += [label for label in labels if label != _LATEST]
-            self._shelf.assets.change(
-                workspace_id, each.id, lambda found, kept=kept: replace(found, body={**found.body, "labels": kept})
-            )  # type: ignore[misc]
+            self._shelf.assets.change(workspace_id, each.id, partial(_with_labels, kept))
         return self.get(actor, workspace_id, name, version)
 
     def _all_of(self, workspace_id: str, name: str) -> list[Asset]:
@@ -192,3 +191,7 @@ class Environments:
             "notices": list(lock.notices),
             "said": list(resolved.said),
         }
+
+
+def _with_labels(labels: list[str], asset: Asset) -> Asset:
+    return replace(asset, body={**asset.body, "labels": labels})
