@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from azureml.core import Environment, Experiment, Run, RunConfiguration, ScriptRunConfig, Workspace
-from azureml.core.conda_dependencies import CondaDependencies
 from azureml.core.runconfig import MpiConfiguration
 from azureml.exceptions import (
     AzureMLException,
