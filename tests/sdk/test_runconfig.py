@@ -256,8 +256,10 @@ def test_other_distributed_settings_are_refused_and_change_nothing() -> None:
     run_config = RunConfiguration()
     with pytest.raises(UserErrorException, match="must be a MpiConfiguration"):
         apply_distributed(run_config, "mpi")
-    with pytest.raises(RunConfigurationException, match="node_count must be a whole number, 1 or more, not 0"):
+    with pytest.raises(RunConfigurationException, match="worker_count must be 1 or more for a run"):
         apply_distributed(run_config, TensorflowConfiguration(worker_count=0))
+    with pytest.raises(RunConfigurationException, match="node_count must be a whole number, 1 or more, not 0"):
+        apply_distributed(run_config, MpiConfiguration(node_count=0))
     with pytest.raises(RunConfigurationException, match="Valid: Nccl, Gloo"):
         PyTorchConfiguration("smoke")
     assert run_config == RunConfiguration()

@@ -3,8 +3,9 @@
 It keeps no state of its own but what lies in its folder, so another agent can take over at any moment: `crew.json`
 (what is to be started), `process.json` (it was), `exit.json` (it ended, and how).
 
-A run on several nodes has an agent on each. They meet through the server. The first one, the head, tells the run's
-verdict, once all nodes have told theirs; the others stay until then.
+A run on several nodes has an agent on each. They meet through the server, and each hears with every report what the
+others told (together.py). As soon as one has failed, all stop. The first one, the head, tells the run's verdict, once
+all have delivered what they had; the others stay until then.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
-from lapis.agent import data, distributed, environment, prepare, resume
-from lapis.agent.crew import Crew, Member
+from lapis.agent import data, distributed, environment, prepare, resume, together
+from lapis.agent.crew import Crew, Ended, Member
 from lapis.agent.data import Canceled
 from lapis.agent.outputs import Outputs
 from lapis.agent.recover import recover
-from lapis.agent.verdict import Verdict, by_member, canceled, cannot_start, timed_out
+from lapis.agent.verdict import Verdict, canceled, cannot_start, last_lines, timed_out
 from lapis.errors import AzureMLException, NotFound, ServiceException, Unavailable
 from lapis.sdk.client import Client, JobEndpoint
 from lapis.sdk.shipping import Shipper
@@ -33,7 +34,7 @@ STD_LOG = "user_logs/std_log.txt"
 LOOK_EVERY = 0.1  # seconds between looks at what the script wrote
 BEAT_EVERY = 5.0  # a sign of life even when there is nothing to tell
 BEAT_TOGETHER = 0.5  # on several nodes: how soon one learns that another has failed
-MEET_EVERY = 0.02  # seconds between looks at whether the other nodes are there
+MEET_EVERY = 0.02  # seconds between looks at whether the other nodes are there, while that may be soon
 SAY_AFTER = 5.0  # seconds of waiting for other nodes before somebody would wonder
 STOP_GRACE = 5.0  # what a cancelled script has to save its work
 GIVE_UP_AFTER = 3600.0  # without a server for so long after the script's end, leave; the spool stays
@@ -48,25 +49,39 @@ class Agent:
         self.node: dict[str, Any] = self.job.get("node") or {"index": 0, "count": 1, "head": folder}
         self.head = self.node["index"] == 0
         self.code = os.path.join(folder, "code")
-        self.log, log_name = _own_log(self.job, self.node, folder)
+        self.log, self.log_name = _own_log(self.job, self.node, folder)
         endpoint = JobEndpoint(self.job["server"], self.job["agent_token"], self.job["address_file"])
         self.resumed = int(self.job.get("launch", 1)) > 1
         self.shipper = Shipper(Client(endpoint, timeout=30.0), self.job["workspace"]["id"], self.run_id, self.resumed)
         self.shipper.follow_journal(_stream(self.job, self.node), os.path.join(folder, "journal.jsonl"))
-        self.shipper.follow_log(log_name, self.log)
+        self.shipper.follow_log(self.log_name, self.log)
         watch, collect = self.job.get("watch", ["logs"]), bool(self.job.get("collect_outputs", True))
         mine = (watch, collect) if self.head else ([], False)  # outputs and logs are shared: the head brings them in
         self.outputs = Outputs(self.shipper, self.code, folder, *mine)
         self.cancel = False
         self.over = False  # the run has ended
         self.others: list[dict[str, Any]] = []  # what the agents of all nodes told, by their number
-        self.told: dict[str, Any] = {}  # what this one tells of its node
+        self.told: dict[str, Any] = {"index": self.node["index"]}  # what this one tells of its node
         self.steps: list[dict[str, Any]] = []
         self.quiet_until = 0.0
         self.last_report = 0.0
 
     def live(self) -> None:
         signal.signal(signal.SIGTERM, self._on_term)
+        ended = self._live_here()
+        if self.node["count"] == 1:
+            self._finish(ended.verdict)
+            return
+        self._tell(ended)
+        self._deliver()
+        verdict = self._of_all_nodes(ended.verdict)
+        if self.head:
+            self._finish(verdict)
+        else:
+            self._tidy_up()
+
+    def _live_here(self) -> Ended:
+        """Prepare, launch and follow; how that ended on this node."""
         crew = Crew.read(self.folder)
         try:
             if crew is None:
@@ -74,17 +89,20 @@ class Agent:
                 crew.write(self.folder)
             crew.start()
         except Canceled as why:
-            self._finish(canceled(str(why)))
-            return
+            return Ended(canceled(str(why)), time.time())
+        except _OtherNodeFailed as other:
+            return Ended(other.verdict, time.time())
         except (AzureMLException, ServiceException, OSError) as error:
-            self._finish(self._of_all_nodes(cannot_start(error), Crew([])))
-            return
-        for each in crew.members:
-            for name, path in {each.log_name: each.log, **each.logs}.items():
-                self.shipper.follow_log(name, path)
-        if not self.resumed and self.head:
+            if crew is not None:
+                crew.stop(STOP_GRACE)
+            return Ended(cannot_start(error), time.time())
+        for name, path in crew.logs().items():
+            self.shipper.follow_log(name, path)
+        if self.resumed:
+            self._ship(force=True)  # whether it was asked to stop meanwhile
+        elif self.head:
             self.step("", f"{'Script' if self.job.get('script') else 'Command'} started: {_shown(crew)}")
-        self._finish(self._of_all_nodes(self._follow(crew), crew))
+        return self._follow(crew)
 
     def _on_term(self, *_: object) -> None:
         self.cancel = True
@@ -93,7 +111,7 @@ class Agent:
         """Everything that the script needs, and the processes to start."""
         if self.head:
             self.step("Running", "The agent has begun: laying out the code")
-        resume.bring_back(self.job, self.folder, self.log, self.shipper.client)
+        resume.bring_back(self.job, self.log_name, self.log, self.shipper.client)
         prepare.lay_out_code(self.job, self.code, self.shipper.client, self.node)
         resume.restore_outputs(self.job, self.code, self.shipper.client)
         variables = self._lay_out_data()
@@ -106,45 +124,82 @@ class Agent:
         else:
             argv, surroundings = prepare.command(self.job, self.code, self.folder, variables)
             surroundings["LAPIS_MEMBER"] = self.run_id
+            distributed.share_of_node(surroundings, self.node)
             members = [Member("", self.folder, self.log, STD_LOG, argv, surroundings, self.code)]
         if self.cancel:
             raise Canceled("before the script was started")
-        return Crew(members)
+        crew = Crew(members)
+        for name, path in crew.logs().items():
+            resume.bring_back(self.job, name, path, self.shipper.client)
+        return crew
 
     def _meet(self) -> list[dict[str, Any]]:
         """Tell where this node is, and wait until all have."""
-        self.told = distributed.introduction(self.job, self.node)
-        since = time.monotonic()
+        self.told.update(distributed.introduction(self.job, self.node, self.folder))
+        if self.node["count"] == 1:
+            return [self.told]
+        began = said = time.monotonic()
         while True:
             self._ship(force=True)
-            here = [each for each in self.others if each and each.get("ports") is not None]
-            if len(here) == self.node["count"]:
-                return here
+            missing = together.missing(self.others, self.node["count"])
+            if not missing:
+                return self.others
+            failed = together.failure(self.others)
+            if failed is not None:
+                raise _OtherNodeFailed(failed)
             if self.cancel:
                 raise Canceled("while its nodes were meeting")
-            missing = [number for number in range(self.node["count"]) if number not in {each["index"] for each in here}]
-            if self.head and time.monotonic() - since > SAY_AFTER:
-                since = time.monotonic()
+            now = time.monotonic()
+            if self.head and now - said > SAY_AFTER:
+                said = now
                 self.step("", f"Waiting for node {', '.join(map(str, missing))} of {self.node['count']} to be ready")
-            time.sleep(MEET_EVERY)
+            time.sleep(MEET_EVERY if now - began < SAY_AFTER else BEAT_TOGETHER)
 
-    def _of_all_nodes(self, verdict: Verdict, crew: Crew) -> Verdict:
-        """Of a run on several nodes: the first failure of any of them, or that all are done."""
+    def _tell(self, ended: Ended) -> None:
+        """Let the other nodes know how it ended here."""
         if self.node["count"] == 1:
-            return verdict
-        state = "done" if verdict.state == "Completed" else "failed"
-        self.told = {**(self.told or {"index": self.node["index"]}), "state": state, "verdict": verdict.to_json()}
-        self.told["at"] = time.time()
-        while True:
-            self._ship(force=True)
-            failed = sorted((each for each in self.others if each.get("state") == "failed"), key=lambda n: n["at"])
-            if failed:
-                return Verdict(**failed[0]["verdict"])
-            if verdict.state != "Completed" and self.cancel:
-                return verdict
-            if self.over or sum(1 for each in self.others if each.get("state") == "done") == self.node["count"]:
-                return verdict
+            return
+        state = "done" if ended.verdict.state == "Completed" else "failed"
+        self.told.update(state=state, verdict=ended.verdict.to_json(), at=ended.at)
+        self._ship(force=True)
+
+    def _deliver(self) -> None:
+        """All that was printed and logged here, before the run ends and takes no more. Then say so."""
+        for _ in self._until_given_up():
+            try:
+                self.shipper.report({"node": self.told}, final=True, patience=30.0)
+            except NotFound:
+                return
+            except (ServiceException, AzureMLException) as error:
+                print(f"{time.strftime('%F %T')} not delivered yet: {error}", flush=True)
+                continue
+            self.told["delivered"] = True
+            return
+
+    def _of_all_nodes(self, verdict: Verdict) -> Verdict:
+        """The first failure of any node, or that all are done; of a node that is not the head, when the run is over."""
+        for waited in self._until_given_up():
+            self._say_for_rank()
+            self._ship(force=waited < SAY_AFTER)
+            if self.over:
+                break
+            if self.head and together.all_delivered(self.others, self.node["count"]):
+                return together.failure(self.others) or verdict
+        return verdict
+
+    def _until_given_up(self) -> Iterator[float]:
+        """Again and again, with the seconds gone by; not for ever: the next server starts an agent here again."""
+        began = time.monotonic()
+        while time.monotonic() - began < GIVE_UP_AFTER:
+            yield time.monotonic() - began
             time.sleep(LOOK_EVERY)
+
+    def _say_for_rank(self) -> None:
+        """The head knows which rank of an MPI job failed; if it was one of ours, we know its last words."""
+        rank = (getattr(together.failure(self.others), "error", None) or {}).get("rank")
+        log = os.path.join(self.folder, f"std_log_{rank}.txt")
+        if rank is not None and "said" not in self.told and not self.head and os.path.exists(log):
+            self.told["said"] = {"rank": rank, "lines": last_lines(log)}
 
     def _lay_out_data(self) -> dict[str, str]:
         """Large data takes its time: meanwhile the log is shipped, the server hears of us, and cancel is obeyed."""
@@ -161,32 +216,35 @@ class Agent:
                 self._ship()
         return laying.result()
 
-    def _follow(self, crew: Crew) -> Verdict:
+    def _follow(self, crew: Crew) -> Ended:
         """Ship what the processes write until all have ended, or one has failed; say how."""
-        limit = float(self.job.get("max_seconds") or 0) or None
-        began = time.time()
-        why: Verdict | None = None
+        stopped: Ended | None = None
         while True:
-            if why is None:
-                why = self._reason_to_stop(limit, began)
+            if stopped is None:
+                why = self._reason_to_stop(crew)
                 if why is not None:
+                    stopped = Ended(why, time.time())
+                    self._tell(stopped)
                     crew.stop(STOP_GRACE)
-            ended = crew.verdict(self._others_are_done(crew))
+            ended = crew.ended(self._others_are_done(crew))
             if ended is not None:
+                if stopped is None and ended.verdict.state != "Completed":
+                    self._tell(ended)  # first: the other nodes need not go on
                 crew.stop(STOP_GRACE)  # whoever is left: the ranks of a failed one, and parameter servers
-                return why or by_member(*ended)
-            if why is not None and not crew.alive():
-                return why
+                return stopped or ended
+            if stopped is not None and not crew.alive():
+                return stopped
             self._ship()
             crew.wait(LOOK_EVERY)
 
-    def _reason_to_stop(self, limit: float | None, began: float) -> Verdict | None:
-        failed = next((each for each in self.others if each.get("state") == "failed"), None)
+    def _reason_to_stop(self, crew: Crew) -> Verdict | None:
+        failed = together.failure(self.others)
         if failed is not None:
-            return Verdict(**failed["verdict"])
+            return failed
         if self.cancel:
             return canceled("cancel was asked for")
-        return timed_out(limit) if limit is not None and time.time() - began > limit else None
+        limit, began = float(self.job.get("max_seconds") or 0), crew.began()
+        return timed_out(limit) if limit and began is not None and time.time() - began > limit else None
 
     def _others_are_done(self, crew: Crew) -> bool:
         """Whether nobody is left that a parameter server would serve."""
@@ -195,9 +253,9 @@ class Agent:
         if self.node["count"] == 1:
             return True
         if self.told.get("state") is None:
-            self.told = {**self.told, "state": "idle"}  # all that ends by itself has ended here
+            self.told["state"] = "idle"
         self._ship(force=True)
-        return all(each.get("state") in ("idle", "done") for each in self.others)
+        return together.nobody_is_busy(self.others)
 
     def _ship(self, force: bool = False) -> None:
         now = time.monotonic()
@@ -209,12 +267,12 @@ class Agent:
             return
         try:
             header: dict[str, Any] = {"steps": self.steps}
-            if self.told:
+            if self.node["count"] > 1:
                 header["node"] = self.told
             reply = self.shipper.report(header, patience=0.0)
         except (Unavailable, ServiceException, AzureMLException) as error:
             if isinstance(error, NotFound):
-                self.cancel = True  # the run was deleted: nobody wants it any more
+                self.cancel = self.over = True  # the run was deleted: nobody wants it any more
             self.quiet_until = now + 0.5  # the files on disk are the spool
             return
         self.last_report = now
@@ -225,9 +283,6 @@ class Agent:
 
     def _finish(self, verdict: Verdict) -> None:
         """Deliver everything, then the verdict. A file that cannot be delivered does not change how the run ended."""
-        if not self.head:
-            self._leave()
-            return
         ended = time.time()
         self.step("Finalizing", "Collecting outputs and the last of the logs", at=ended)
         deadline = time.monotonic() + GIVE_UP_AFTER
@@ -248,23 +303,11 @@ class Agent:
                 if time.monotonic() > deadline:
                     return  # the next server of this home starts an agent here again
                 time.sleep(2.0)
-        shutil.rmtree(self.folder, ignore_errors=True)  # all of it is stored now
+        self._tidy_up()
 
-    def _leave(self) -> None:
-        """Of a node that is not the head: all it had is delivered, and the run's verdict is the head's to tell."""
-        deadline = time.monotonic() + GIVE_UP_AFTER
-        while time.monotonic() < deadline:
-            try:
-                self.shipper.report({"node": self.told} if self.told else {}, final=True, patience=30.0)
-                break
-            except NotFound:
-                break
-            except (ServiceException, AzureMLException) as error:
-                print(f"{time.strftime('%F %T')} not delivered yet: {error}", flush=True)
-                time.sleep(2.0)
-        while not self.over and not self.cancel and time.monotonic() < deadline:
-            self._ship(force=True)
-            time.sleep(LOOK_EVERY)
+    def _tidy_up(self) -> None:
+        """All of it is stored now."""
+        distributed.clean(self.job, self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _register(self, dataset: dict[str, Any]) -> None:
@@ -272,6 +315,12 @@ class Agent:
 
     def step(self, state: str, reason: str, at: float | None = None) -> None:
         self.steps.append({"state": state, "reason": reason, "at": at or time.time()})
+
+
+class _OtherNodeFailed(Exception):
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.reason)
+        self.verdict = verdict
 
 
 def _own_log(job: Mapping[str, Any], node: Mapping[str, Any], folder: str) -> tuple[str, str]:

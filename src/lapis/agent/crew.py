@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lapis.agent import launch
-from lapis.agent.verdict import Verdict, from_exit, unknown
+from lapis.agent.verdict import Verdict, by_member, from_exit, unknown
 from lapis.engines import processes
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How something ended, and when that was clear."""
+
+    verdict: Verdict
+    at: float
 
 
 @dataclass(frozen=True)
@@ -29,8 +38,8 @@ class Member:
     serves: bool = False  # never ends by itself
     logs: dict[str, str] = field(default_factory=dict)  # more of them, by their name in the run
 
-    def ended(self) -> Verdict | None:
-        """How it ended; None while it lives."""
+    def ended(self) -> Ended | None:
+        """None while it lives."""
         record = launch.read(self.folder, "exit.json")
         if record is None:
             started = launch.read(self.folder, "process.json")
@@ -38,13 +47,13 @@ class Member:
                 return None
             record = launch.read(self.folder, "exit.json")  # it may have ended between the two looks
             if record is None:
-                return None if _lives(started["script"]) else unknown()
+                return None if _lives(started["script"]) else Ended(unknown(), time.time())
         verdict = from_exit(record, self.log, self.log_name)
         if self.name == "mpirun" and verdict.state != "Completed":
             from lapis.agent.mpi import blamed
 
-            return blamed(self, verdict)
-        return verdict
+            verdict = blamed(self, verdict)
+        return Ended(verdict, float(record.get("at") or time.time()))
 
 
 class Crew:
@@ -63,22 +72,35 @@ class Crew:
             file.write(text)
         os.replace(path + ".tmp", path)
 
+    def logs(self) -> dict[str, str]:
+        """Where they print, by the name in the run."""
+        return {name: path for each in self.members for name, path in {each.log_name: each.log, **each.logs}.items()}
+
     def start(self) -> None:
         """Start those that were not started before."""
         for each in self.members:
             os.makedirs(each.folder, exist_ok=True)
             launch.start(each.argv, each.variables, each.cwd, each.log, each.folder)
 
-    def verdict(self, others_are_done: bool) -> tuple[str, Verdict] | None:
+    def ended(self, others_are_done: bool) -> Ended | None:
         """The first failure, with the name of who failed; or, once all have ended, how. None while it goes on."""
-        open_ends = False
-        for each in self.members:
-            ended = each.ended()
-            if ended is None:
-                open_ends = open_ends or not each.serves or not others_are_done
-            elif ended.state != "Completed":
-                return each.name, ended
-        return None if open_ends else ("", Verdict("Completed", "Ended with exit code 0"))
+        ends = [each.ended() for each in self.members]
+        failed = [
+            Ended(by_member(member.name, end.verdict), end.at)
+            for member, end in zip(self.members, ends, strict=True)
+            if end is not None and end.verdict.state != "Completed"
+        ]
+        if failed:
+            return min(failed, key=lambda end: end.at)
+        for member, end in zip(self.members, ends, strict=True):
+            if end is None and not (member.serves and others_are_done):
+                return None
+        return Ended(Verdict("Completed", "Ended with exit code 0"), time.time())
+
+    def began(self) -> float | None:
+        """When the first of them was started."""
+        records = [launch.read(each.folder, "process.json") for each in self.members]
+        return min((float(record["at"]) for record in records if record is not None), default=None)
 
     def busy(self) -> bool:
         """Whether somebody who ends by himself has not ended yet."""
@@ -92,8 +114,6 @@ class Crew:
         living = [each for each in self.members if each.ended() is None]
         started = launch.read(living[0].folder, "process.json") if living else None
         if started is None:
-            import time
-
             time.sleep(min(seconds, 0.02))
             return
         launch.wait_for_end(living[0].folder, started["keeper"], seconds if len(living) == 1 else seconds / 2)

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any
 
-from lapis.agent import prepare
+from lapis.agent import launch, ports, prepare
 from lapis.agent.crew import Member
 from lapis.agent.placement import ports_needed, ranks
 
 
-def introduction(job: Mapping[str, Any], node: Mapping[str, Any]) -> dict[str, Any]:
-    """What the other nodes need to know of this one."""
+def introduction(job: Mapping[str, Any], node: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    """What the other nodes need to know of this one. The same again when an agent takes over: they may know it."""
     count = ports_needed(job["distribution"], node["count"], node["index"])
-    return {
+    before = launch.read(folder, "introduction.json") or {}
+    made = {
         "index": node["index"],
         "name": node.get("name") or socket.gethostname(),
         "address": node.get("address") or "127.0.0.1",
-        "ports": _free_ports(count),
-        "state": None,
+        "ports": ports.reserve(count, before.get("ports")),
     }
+    path = os.path.join(folder, "introduction.json")
+    with open(path + ".tmp", "w") as file:
+        json.dump(made, file)
+    os.replace(path + ".tmp", path)
+    return made
 
 
 def members(
@@ -45,7 +50,7 @@ def members(
         argv, surroundings = prepare.command(job, code, folder, {**variables, **rank.variables})
         surroundings["LAPIS_MEMBER"] = f"{job['run_id']}:{rank.number}"
         surroundings["AZUREML_PROCESS_NAME"] = f"rank_{rank.number}"
-        _share_of_node(surroundings, node)
+        share_of_node(surroundings, node)
         place = os.path.join(folder, "ranks", str(rank.number))
         log = os.path.join(folder, f"std_log_{rank.number}.txt")
         named = f"user_logs/std_log_{rank.number}.txt"
@@ -53,15 +58,15 @@ def members(
     return made
 
 
-def _share_of_node(surroundings: dict[str, str], node: Mapping[str, Any]) -> None:
+def share_of_node(surroundings: dict[str, str], node: Mapping[str, Any]) -> None:
+    """Only the GPUs that are this node's are seen."""
     if node.get("gpus") is not None:
         surroundings.setdefault("CUDA_VISIBLE_DEVICES", ",".join(map(str, node["gpus"])))
 
 
-def _free_ports(count: int) -> list[int]:
-    """Held all at once while they are looked for, so that they differ."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
+def clean(job: Mapping[str, Any], folder: str) -> None:
+    """Remove what lies outside of the node's own folder."""
+    if (job.get("distribution") or {}).get("kind") == "mpi":
+        from lapis.agent import mpi
+
+        mpi.clean(folder)

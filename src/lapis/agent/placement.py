@@ -37,19 +37,19 @@ def _plain(distribution: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) 
 def _tensorflow(distribution: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> list[Rank]:
     """TF_CONFIG as Azure writes it, and the names that its predecessor used."""
     used = [0] * len(nodes)
-    cluster: dict[str, list[str]] = {}
-    placed = []
-    for kind, index, node in _tensorflow_tasks(distribution, len(nodes)):
-        cluster.setdefault(kind, []).append(f"{nodes[node]['address']}:{nodes[node]['ports'][used[node]]}")
+    hosts: dict[str, list[str]] = {"ps": [], "worker": []}
+    tasks = _tensorflow_tasks(distribution, len(nodes))
+    for kind, _, node in tasks:
+        hosts[kind].append(f"{nodes[node]['address']}:{nodes[node]['ports'][used[node]]}")
         used[node] += 1
-        placed.append((kind, index, node))
+    cluster = {kind: addresses for kind, addresses in hosts.items() if addresses}
     made = []
-    for number, (kind, index, node) in enumerate(placed):
+    for number, (kind, index, node) in enumerate(tasks):
         config = {"cluster": cluster, "task": {"type": kind, "index": index}, "environment": "cloud"}
         variables = {
             "TF_CONFIG": json.dumps(config),
-            "AZ_BATCHAI_WORKER_HOSTS": ",".join(cluster["worker"]),
-            "AZ_BATCHAI_PS_HOSTS": ",".join(cluster.get("ps", [])),
+            "AZ_BATCHAI_WORKER_HOSTS": ",".join(hosts["worker"]),
+            "AZ_BATCHAI_PS_HOSTS": ",".join(hosts["ps"]),
             "AZ_BATCHAI_TASK_TYPE": kind,
             "AZ_BATCHAI_TASK_INDEX": str(index),
         }
@@ -58,28 +58,32 @@ def _tensorflow(distribution: Mapping[str, Any], nodes: Sequence[Mapping[str, An
 
 
 def _tensorflow_tasks(distribution: Mapping[str, Any], nodes: int) -> list[tuple[str, int, int]]:
-    """(type, index, node): workers go round the nodes, then the parameter servers do."""
-    tasks = [("worker", index, index % nodes) for index in range(int(distribution["workers"]))]
-    return tasks + [("ps", index, index % nodes) for index in range(int(distribution["parameter_servers"]))]
+    """(type, index, node): workers go round the nodes, and the parameter servers go on where they stopped."""
+    workers, servers = int(distribution["workers"]), int(distribution["parameter_servers"])
+    tasks = [("worker", index, index % nodes) for index in range(workers)]
+    return tasks + [("ps", index, (workers + index) % nodes) for index in range(servers)]
 
 
 def _pytorch(distribution: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> list[Rank]:
+    """What torch.distributed reads. Ranks of one node follow each other; the first nodes have one more if need be."""
     count = int(distribution["processes"] or len(nodes))
-    each = -(-count // len(nodes))  # an uneven rest goes to the last node
-    made = []
-    for number in range(count):
-        node, local = divmod(number, each)
-        here = min(each, count - node * each)
-        variables = {
-            "MASTER_ADDR": nodes[0]["address"],
-            "MASTER_PORT": str(nodes[0]["ports"][0]),
-            "WORLD_SIZE": str(count),
-            "RANK": str(number),
-            "LOCAL_RANK": str(local),
-            "LOCAL_WORLD_SIZE": str(here),
-            "NODE_RANK": str(node),
-        }
-        made.append(Rank(number, f"rank {number}", node, {**_batch(nodes, node), **variables}))
+    made: list[Rank] = []
+    for node in range(len(nodes)):
+        here = count // len(nodes) + (node < count % len(nodes))
+        for local in range(here):
+            number = len(made)
+            variables = {
+                "MASTER_ADDR": nodes[0]["address"],
+                "MASTER_PORT": str(nodes[0]["ports"][0]),
+                "WORLD_SIZE": str(count),
+                "RANK": str(number),
+                "LOCAL_RANK": str(local),
+                "LOCAL_WORLD_SIZE": str(here),
+                "NODE_RANK": str(node),
+                "AZ_BATCHAI_PYTORCH_INIT_METHOD": f"tcp://{nodes[0]['address']}:{nodes[0]['ports'][0]}",
+                "AZ_BATCHAI_TASK_INDEX": str(number),
+            }
+            made.append(Rank(number, f"rank {number}", node, {**_batch(nodes, node), **variables}))
     return made
 
 

