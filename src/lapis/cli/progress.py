@@ -45,7 +45,7 @@ def shown(what: str, total: int) -> Iterator[Progress]:
 @contextmanager
 def of_uploads() -> Iterator[None]:
     """Within it, the SDK shows how far a snapshot has come as we do."""
-    from lapis.sdk import submission
+    from lapis.sdk import snapshot_sending
 
     begun: list[Progress] = []
 
@@ -53,12 +53,12 @@ def of_uploads() -> Iterator[None]:
         begun.append(Progress(what, total))
         return begun[-1]
 
-    usual = submission.show_progress
-    submission.show_progress = begin
+    usual = snapshot_sending.show_progress
+    snapshot_sending.show_progress = begin
     try:
         yield
     finally:
-        submission.show_progress = usual
+        snapshot_sending.show_progress = usual
         for progress in begun:
             progress.end()  # a bar that is left standing keeps the terminal's cursor
 

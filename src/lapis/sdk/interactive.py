@@ -44,7 +44,7 @@ def start_logging(
         raise UserErrorException(f"outputs must name a folder, not {type(outputs).__name__} ({outputs!r}).")
     snapshot_id = None
     if snapshot_directory is not None:
-        from lapis.sdk.submission import send_snapshot
+        from lapis.sdk.snapshot_sending import send_snapshot
 
         snapshot_id = send_snapshot(workspace, os.fspath(snapshot_directory)).id
     body = {

@@ -256,7 +256,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
 
     def take_snapshot(self, file_or_folder_path: Any) -> str:
         """Keep a copy of a folder's (or file's) content with the run; the snapshot's id."""
-        from lapis.sdk.submission import send_snapshot
+        from lapis.sdk.snapshot_sending import send_snapshot
 
         snapshot_id = send_snapshot(self._experiment.workspace, os.fspath(file_or_folder_path)).id
         self._change(snapshot_id=snapshot_id)

@@ -189,8 +189,10 @@ class Reconciler:
             spec = recovery_spec(run, self._access, self._address, self._now())
         else:
             experiment = self._shelf.workspaces.experiments(run.workspace_id, run.experiment)[0]
-            manifest = self._shelf.snapshots.get(run.snapshot_id or "").to_json()
-            spec = job_spec(run, workspace, experiment, self._access, self._address, manifest, self._now())
+            tree = self._shelf.snapshots.get(run.snapshot_id or "")
+            packs = self._shelf.blobs.packs_of(entry.hash for entry in tree)
+            code = {"manifest": tree.to_json(), "packs": packs}
+            spec = job_spec(run, workspace, experiment, self._access, self._address, code, self._now())
         try:
             handle = engine.launch(spec)
         except OSError as failure:
