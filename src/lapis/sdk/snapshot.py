@@ -115,6 +115,9 @@ class Courier:
 
     def take(self, digest: str, content: bytes) -> None: ...
 
+    def end(self) -> None:
+        """All have been read."""
+
 
 def hash_plan(
     plan: Plan,
@@ -145,6 +148,8 @@ def hash_plan(
         if max(row[0], row[1]) < quiet_since:
             kept[file.path] = row
         entries.append(TreeEntry(file.path, row[4], row[2], file.executable))
+    if courier is not None:
+        courier.end()
     if cache_path and kept != known:
         _save_cache(cache_path, kept)
     return Tree(entries)

@@ -45,7 +45,7 @@ def send_snapshot(workspace: Workspace, path: str) -> Sent:
     cache = os.path.join(settings_module.load().home, "cache", "hashes")
     with _Courier(workspace) as courier:
         tree = snapshot.hash_plan(plan, _cache_file(folder, cache), courier=courier)
-        reply = _add(workspace, tree, courier.end())
+        reply = _add(workspace, tree, courier.wait())
     if reply["missing"]:
         sources = {entry.hash: (file.source, entry.size) for entry, file in zip(tree, plan.files)}
         _send_blobs(workspace, [(digest, *sources[digest]) for digest in reply["missing"]])
@@ -73,6 +73,7 @@ class _Courier(snapshot.Courier):
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._progress: Any = None
+        self._ask = True
 
     def __enter__(self) -> _Courier:
         return self
@@ -93,11 +94,13 @@ class _Courier(snapshot.Courier):
         if self._size >= _BATCH:
             self._hand_over()
 
-    def end(self) -> dict[str, bytes]:
-        """Wait until all is delivered; give what is too little for a batch of its own."""
+    def end(self) -> None:
         if self._size > _ALONG:
             self._hand_over()
         self._batches.put(None)
+
+    def wait(self) -> dict[str, bytes]:
+        """Until all is delivered; give what is too little for a batch of its own."""
         if self._thread is not None:
             self._thread.join()
         if self._failure is not None:
@@ -118,18 +121,22 @@ class _Courier(snapshot.Courier):
         for batch in iter(self._batches.get, None):
             try:
                 if self._failure is None:
-                    _deliver(self._workspace, batch)
+                    self._deliver(batch)
                     self._progress.add(sum(map(len, batch.values())))
             except BaseException as failure:
                 self._failure = failure
             finally:
                 self._room.release()
 
-
-def _deliver(workspace: Workspace, batch: dict[str, bytes]) -> None:
-    lacking = workspace._client.call("POST", "/blobs/missing", {"hashes": list(batch)})["missing"]
-    if lacking:
-        workspace._client.call("POST", "/blobs", data=packs.encode([(digest, batch[digest]) for digest in lacking]))
+    def _deliver(self, batch: dict[str, bytes]) -> None:
+        """Ask what is missing, and send that. Where all of a batch was, the next goes unasked."""
+        call, wanted = self._workspace._client.call, list(batch)
+        if self._ask:
+            wanted = call("POST", "/blobs/missing", {"hashes": wanted})["missing"]
+            self._ask = len(wanted) < len(batch)
+        if wanted:
+            sent = call("POST", "/blobs", data=packs.encode([(digest, batch[digest]) for digest in wanted]))
+            self._ask = self._ask or sent["known"] > 0
 
 
 def _send_blobs(workspace: Workspace, blobs: list[tuple[str, str, int]]) -> None:

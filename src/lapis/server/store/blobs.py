@@ -40,7 +40,7 @@ class BlobFolder:
         return f"{self.root}/{digest[:2]}/{digest[2:]}"
 
     def has(self, digest: str) -> bool:
-        return digest in self._packs or os.path.exists(self.path(digest))
+        return digest in self._packs or os.access(self.path(digest), os.F_OK)
 
     def missing(self, digests: Iterable[str]) -> list[str]:
         """Those that are not here."""
@@ -85,17 +85,22 @@ class BlobFolder:
         self._write(name, data)
         return name, len(data)
 
-    def put_all(self, blobs: Sequence[tuple[str, memoryview]]) -> None:
-        """Store blobs that came together, all of them or none if a hash is wrong. Many small ones become a pack."""
-        fresh = {_checked_hash(data, expected): data for expected, data in blobs}
-        small = [(name, data) for name, data in fresh.items() if len(data) <= SMALL and name not in self._packs]
+    def put_all(self, blobs: Sequence[tuple[str, memoryview]]) -> int:
+        """Store blobs that came together, all of them or none if a hash is wrong; give how many were here before.
+
+        Many small ones become a pack.
+        """
+        given = {_checked_hash(data, expected): data for expected, data in blobs}
+        fresh = self.missing(given)
+        small = [(name, given[name]) for name in fresh if len(given[name]) <= SMALL]
         if len(small) >= _PACKED_FROM:
             temporary = self._temporary()
             with self._cleared(temporary):
                 self._packs.add(small, temporary)
-        for name, data in fresh.items():
+        for name in fresh:
             if name not in self._packs:
-                self._write(name, data)
+                self._write(name, given[name])
+        return len(given) - len(fresh)
 
     def _write(self, name: str, data: bytes | memoryview) -> None:
         temporary = self._temporary()
