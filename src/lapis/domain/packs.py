@@ -30,20 +30,25 @@ def decode(header: dict[str, Any], parts: list[memoryview]) -> list[tuple[str, m
     return [(str(digest), part) for digest, part in zip(hashes, parts)]
 
 
+def read_hashes(pack: BinaryIO) -> list[str]:
+    """The blobs of a pack; ValueError for one that is not whole."""
+    return _read_header(pack)[0]
+
+
 def read_places(pack: BinaryIO) -> dict[str, tuple[int, int]]:
     """Where each blob begins in a pack and how long it is; ValueError for a pack that is not whole."""
-    found, end = places(pack.readline())
-    if pack.seek(0, 2) != end:
-        raise ValueError(f"its header says {end} bytes")
-    return found
+    hashes, sizes, start = _read_header(pack)
+    return dict(zip(hashes, zip(accumulate([start, *sizes]), sizes)))
 
 
-def places(line: bytes) -> tuple[dict[str, tuple[int, int]], int]:
-    """The same from a pack's header, and where the pack ends."""
+def _read_header(pack: BinaryIO) -> tuple[list[str], list[int], int]:
+    line = pack.readline()
     try:
         head = json.loads(line)
         hashes, sizes = head["hashes"], head["sizes"]
-        ends = list(accumulate([len(line), *sizes]))
+        end = len(line) + sum(sizes)
     except (TypeError, KeyError):
         raise ValueError("it does not begin with a header")
-    return dict(zip(hashes, zip(ends, sizes))), ends[-1]
+    if pack.seek(0, 2) != end:
+        raise ValueError(f"its header says {end} bytes")
+    return hashes, sizes, len(line)
