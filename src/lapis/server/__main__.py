@@ -62,6 +62,7 @@ def serve(settings: Settings) -> int:
     import uvicorn  # late: whoever lost the race for the lock need not pay for it
 
     from lapis.server.app import make_app, make_system
+    from lapis.server.one_piece import OnePieceProtocol
 
     def leave() -> None:
         system.stopping.set()
@@ -71,6 +72,7 @@ def serve(settings: Settings) -> int:
     app = make_app(system, settings.host, ready=lambda: _publish(settings, url))
     config = uvicorn.Config(
         app,
+        http=OnePieceProtocol,
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=2,

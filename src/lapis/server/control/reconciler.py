@@ -7,7 +7,6 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
 from lapis.domain import run as rules
@@ -202,7 +201,7 @@ class Reconciler:
         self._change(run, lambda found: self._launched(found, handle, reason))
 
     def _launched(self, run: RunRecord, handle: object, reason: str) -> RunRecord:
-        run = replace(run, handle=handle, launches=run.launches + 1, last_heard=self._now())  # type: ignore[arg-type]
+        run = run._replace(handle=handle, launches=run.launches + 1, last_heard=self._now())  # type: ignore[arg-type]
         return rules.note(run, reason, at=self._now()) if reason else run
 
     def _end(self, run: RunRecord, state: RunState, reason: str, error: Mapping[str, object] | None) -> None:
