@@ -15,6 +15,7 @@ import pytest
 from azureml.core import Dataset, Datastore, Experiment, ScriptRunConfig, Workspace
 from azureml.core.runconfig import RunConfiguration
 from azureml.data import OutputFileDatasetConfig
+from azureml.data.output_dataset_config import OutputTabularDatasetConfig
 from azureml.exceptions import UserErrorException
 from tests.e2e.until import until
 from tests.web import Web, serving
@@ -323,6 +324,27 @@ def test_an_output_is_registered_when_the_run_completes(store: Any, workspace: W
     assert finish(WRITE, arguments=[output.as_mount()]).get_details()["outputDatasets"][0]["dataset"]["version"] == 2
 
 
+def test_an_output_can_be_kept_as_a_table(store: Any, workspace: Workspace, finish: Finish) -> None:
+    pytest.importorskip("pyarrow")
+    code = "import sys, os\nfor n in 'ab': open(os.path.join(sys.argv[1], n + '.csv'), 'w').write(f'x,y\\n{n},1\\n')\n"
+    code += "open(os.path.join(sys.argv[1], 'notes.txt'), 'w').write('no table')"
+    output = OutputFileDatasetConfig("out").read_delimited_files(path_glob="*.csv").keep_columns("x")
+    run = finish(code, arguments=[output.as_upload().register_on_complete("rows")])
+    assert run.get_status() == "Completed", text_of(run)
+    made = Dataset.get_by_name(workspace, "rows")
+    assert made.to_pandas_dataframe().to_dict("list") == {"x": ["a", "b"]}
+    assert sorted(below(store, f"dataset/{run.id}/out")) == ["a.csv", "b.csv", "notes.txt"]
+    first, second = output.drop_columns(["y"]).random_split(0.5, seed=1)
+    assert first.as_mount().name == second.name == first.as_input().name == "out"
+    assert OutputFileDatasetConfig("p").read_parquet_files().name == "p"
+
+
+def test_an_output_has_partition_keys(workspace: Workspace, finish: Finish) -> None:
+    output = OutputFileDatasetConfig("out", partition_format="/{town}.txt").register_on_complete("parted")
+    assert finish("import sys\nopen(sys.argv[1] + '/ghent.txt', 'w').write('x')", arguments=[output])
+    assert Dataset.get_by_name(workspace, "parted").get_partition_key_values() == [{"town": "ghent"}]
+
+
 def test_an_output_is_not_registered_when_the_run_fails_or_wrote_nothing(workspace: Workspace, finish: Finish) -> None:
     output = OutputFileDatasetConfig("out").register_on_complete("cleaned")
     assert finish(WRITE + "sys.exit(1)", arguments=[output]).get_status() == "Failed"
@@ -361,6 +383,10 @@ def test_help_explains_an_output() -> None:
         (lambda ds: OutputFileDatasetConfig("x", destination=(ds, "../up")), "cannot be used"),
         (lambda ds: OutputFileDatasetConfig("x").as_upload(source_globs=[5]), "source_globs is a list of patterns"),
         (lambda ds: OutputFileDatasetConfig("x").register_on_complete(""), "Dataset name ''"),
+        (lambda ds: OutputFileDatasetConfig("x", partition_format="y"), "partition_format looks like"),
+        (lambda ds: OutputFileDatasetConfig("x").read_delimited_files(separator="::"), "separator must be one"),
+        (lambda ds: OutputFileDatasetConfig("x").read_parquet_files(path_glob="../*"), "A pattern of files"),
+        (lambda ds: OutputTabularDatasetConfig(), "is made by OutputFileDatasetConfig"),
         (lambda ds: OutputFileDatasetConfig("x").register_on_complete("n", tags=["t"]), "tags must be a dictionary"),
     ],
 )

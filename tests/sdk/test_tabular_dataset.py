@@ -295,6 +295,10 @@ def test_conditions_choose_what_pandas_chooses(people: TabularDataset) -> None:
     ):
         expected = frame[choose(frame)].reset_index(drop=True)
         assert_frame_equal(people[choose(people)].to_pandas_dataframe(), expected, check_dtype=False)
+    starts = frame[frame["name"].str.startswith("D", na=False)].reset_index(drop=True)
+    assert_frame_equal(people[people["name"].starts_with("D")].to_pandas_dataframe(), starts, check_dtype=False)
+    with pytest.raises(UserErrorException, match="Column 'age' is int64 and cannot be compared with '3'"):
+        people[people["age"].starts_with("3")].to_pandas_dataframe()
     assert rows(people.filter(people["name"].is_null()).keep_columns("age")) == [(19,)]
     assert rows(people.filter(people["name"] == None).keep_columns("age")) == [(19,)]  # noqa: E711
 

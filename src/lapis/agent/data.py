@@ -101,14 +101,14 @@ def register_outputs(
         if not wanted["register"]:
             continue
         try:
-            in_folder = isinstance(wanted["place"], str)
-            source = {"kind": LOCAL, "path": wanted["place"]} if in_folder else wanted["source"]
+            (source,) = wanted["definition"]["sources"]
+            if isinstance(wanted["place"], str):
+                source = {"kind": LOCAL, "path": os.path.join(wanted["place"], wanted["glob"] or "")}
             with contextlib.closing(Objects(client, job["workspace"]["id"], folder)) as objects:
                 files = resolve({"sources": [source]}, objects.place_of)
-            definition = {"type": "file", "sources": [wanted["source"]], "steps": []}
-            recorded = [file._asdict() for file in files]
+            recorded = [file.recorded() for file in files]
             of_run = {"run_id": job["run_id"], "output": wanted["name"], "create_new_version": True}
-            register({**wanted["register"], "definition": definition, "files": recorded, **of_run})
+            register({**wanted["register"], "definition": wanted["definition"], "files": recorded, **of_run})
         except UserErrorException as error:
             notices.append(f"Output '{wanted['name']}' was not registered: {error.message}")
     return notices

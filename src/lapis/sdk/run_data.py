@@ -12,12 +12,12 @@ from lapis.domain.data import (
     output_place,
     parse_mirrors,
 )
-from lapis.errors import NotThereYet, UserErrorException
+from lapis.errors import UserErrorException
 from lapis.sdk.abstract_dataset import AbstractDataset
 from lapis.sdk.consumption import DIRECT, DatasetConsumptionConfig
 from lapis.sdk.data_reference import DataReference
 from lapis.sdk.file_dataset import FileDataset
-from lapis.sdk.output_dataset_config import OutputDatasetConfig, OutputFileDatasetConfig, UploadOptions
+from lapis.sdk.output_dataset_config import OutputDatasetConfig, UploadOptions
 from lapis.sdk.tabular_dataset import TabularDataset
 
 
@@ -118,7 +118,7 @@ def _dataset(value: DatasetConsumptionConfig, workspace: Any) -> dict[str, Any]:
         "path_on_compute": value.path_on_compute,
         "definition": dataset._definition,
         "dataset_id": dataset.id,
-        "folders": {name: Datastore(dataset._workspace, name)._folder_or_none() for name in sorted(stores)},
+        "folders": {name: Datastore.get(dataset._workspace, name)._folder_or_none() for name in sorted(stores)},
     }
 
 
@@ -126,8 +126,8 @@ def _output(value: OutputDatasetConfig, workspace: Any, run_id: str) -> dict[str
     """As a reference to write to, with what becomes of it when the run has completed."""
     from lapis.sdk.datastore import Datastore
 
-    if not isinstance(value, OutputFileDatasetConfig):
-        raise NotThereYet(f"A run with an output of type {type(value).__name__} is not there yet in this release.")
+    if type(value) is OutputDatasetConfig:
+        raise UserErrorException(f"Output '{value.name}' must be an OutputFileDatasetConfig, which says what it is.")
     store, template = value.destination or (Datastore(workspace, "workspaceblobstore"), None)
     if store.workspace != workspace:
         raise UserErrorException(f"Output '{value.name}' goes to a datastore of workspace '{store.workspace.name}'.")
@@ -138,9 +138,14 @@ def _output(value: OutputDatasetConfig, workspace: Any, run_id: str) -> dict[str
         place,
         type="output",
         globs=options.source_globs,
-        source={"kind": STORE, "datastore": store.name, "path": path},
+        glob=value._glob,
+        definition=value._definition({"kind": STORE, "datastore": store.name, "path": _joined(path, value._glob)}),
         register=None if registration is None else dict(vars(registration)),
     )
+
+
+def _joined(*parts: str | None) -> str:
+    return "/".join(part for part in parts if part)
 
 
 def _reference(name: str, store: Any, path: Any, mode: str, path_on_compute: Any, overwrite: bool) -> dict[str, Any]:
