@@ -91,7 +91,7 @@ class AbstractDataset:
         return None if found is None else dict(found)
 
     def _fact(self, key: str) -> Any:
-        return None if self._registration is None else self._registration[key]
+        return None if self._registration is None else self._registration.get(key)
 
     def register(
         self,
@@ -115,6 +115,13 @@ class AbstractDataset:
 
     def _recorded(self, workspace: Workspace) -> list[dict[str, Any]]:
         raise NotImplementedError
+
+    def _saved_in(self, workspace: Workspace) -> str:
+        """Its id. One that was never registered is kept without a name, so that a run can say what it read."""
+        if self.id is None:
+            body = {"name": None, "definition": self._definition}
+            return str(workspace._client.call("POST", workspace._base + "/datasets", body)["id"])
+        return self.id
 
     def update(self, description: str | None = None, tags: Any = None) -> Any:
         """Change the description, and set tags."""
@@ -144,7 +151,7 @@ class AbstractDataset:
         self._registration = None
 
     def _registered(self, what: str) -> Workspace:
-        if self._registration is None or self._workspace is None:
+        if self.name is None or self._workspace is None:
             raise UserErrorException(f"Only a registered dataset can be {what}. register() keeps it under a name.")
         return self._workspace
 
@@ -234,7 +241,9 @@ def from_registration(workspace: Workspace, view: Mapping[str, Any]) -> Any:
     classes: dict[str, Any] = {"file": FileDataset, "tabular": TabularDataset}
     kind = view["definition"].get("type")
     if kind not in classes:
-        raise UserErrorException(f"Dataset '{view['name']}' is a {kind!r}, which this release of Lapis cannot read.")
+        raise UserErrorException(
+            f"Dataset '{view['name'] or view['id']}' is a {kind!r}, which this release of Lapis cannot read."
+        )
     made = classes[kind]._of(view["definition"], workspace)
     made._registration = dict(view)
     return made

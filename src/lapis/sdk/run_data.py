@@ -53,12 +53,12 @@ def collect(arguments: list[Any], references: Mapping[str, Any], workspace: Any,
     """Everything that the arguments and the run configuration's data_references name, each once."""
     inputs: dict[str, dict[str, Any]] = {}
     outputs: dict[str, dict[str, Any]] = {}
-    uses = []
+    read: dict[str, AbstractDataset] = {}
     for value in arguments:
         if isinstance(value, DatasetConsumptionConfig):
             _add("input", inputs, value.name, _dataset(value, workspace))
-            if value.dataset.id is not None and value.dataset._workspace == workspace:
-                uses.append((value.dataset.id, "input", value.name))
+            if value.dataset._workspace == workspace:
+                read[value.name] = value.dataset
         elif isinstance(value, OutputDatasetConfig):
             _add("output", outputs, value.name, _output(value, workspace, run_id))
         elif isinstance(value, DataReference):
@@ -77,6 +77,9 @@ def collect(arguments: list[Any], references: Mapping[str, Any], workspace: Any,
     both = sorted(inputs.keys() & outputs.keys())
     if both:
         raise UserErrorException(f"'{both[0]}' names an input and an output of the run. Rename one of them.")
+    for name, dataset in read.items():  # the last thing: what is wrong was found before
+        inputs[name]["dataset_id"] = dataset._saved_in(workspace)
+    uses = [(inputs[name]["dataset_id"], "input", name) for name in read]
     return RunData(list(inputs.values()), list(outputs.values()), uses)
 
 
@@ -102,12 +105,12 @@ def _dataset(value: DatasetConsumptionConfig, workspace: Any) -> dict[str, Any]:
             )
     elif not isinstance(dataset, FileDataset):
         raise UserErrorException(f"Input '{value.name}' must be a dataset, not {type(dataset).__name__}.")
-    if value.mode == DIRECT and dataset.id is None:
-        raise UserErrorException(
-            f"Input '{value.name}' is neither mounted nor downloaded, and its dataset is not registered: use "
-            "as_mount(), or register() it first."
-        )
     dataset._workspace = dataset._workspace or workspace
+    if value.mode == DIRECT and dataset._workspace != workspace:
+        raise UserErrorException(
+            f"Input '{value.name}' is a dataset of workspace '{dataset._workspace.name}', which a run of "
+            f"'{workspace.name}' cannot look up. Mount or download it."
+        )
     stores = {s["datastore"] for s in dataset._definition["sources"] if s["kind"] == STORE}
     from lapis.sdk.datastore import Datastore
 
@@ -117,7 +120,7 @@ def _dataset(value: DatasetConsumptionConfig, workspace: Any) -> dict[str, Any]:
         "mode": value.mode,
         "path_on_compute": value.path_on_compute,
         "definition": dataset._definition,
-        "dataset_id": dataset.id,
+        "dataset_id": None,
         "folders": {name: Datastore.get(dataset._workspace, name)._folder_or_none() for name in sorted(stores)},
     }
 
