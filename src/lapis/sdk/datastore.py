@@ -205,14 +205,53 @@ class AbstractAzureStorageDatastore(AbstractDatastore):
 
 class AzureBlobDatastore(AbstractAzureStorageDatastore):
     blob_service: Any = None
-    workspace_msi_has_access = False
-    subscription_id: str | None = None
-    resource_group: str | None = None
-    service_data_access_auth_identity: Any = None
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        name: str,
+        container_name: str | None = None,
+        account_name: str | None = None,
+        sas_token: str | None = None,
+        account_key: str | None = None,
+        protocol: str | None = None,
+        endpoint: str | None = None,
+        request_session: Any = None,
+        workspace_msi_has_access: bool = False,
+        subscription_id: str | None = None,
+        resource_group: str | None = None,
+        service_data_access_auth_identity: Any = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(
+            workspace, name, more.pop("datastore_type", "AzureBlob"), container_name, account_name, sas_token,
+            account_key, protocol, endpoint, **more,
+        )  # fmt: skip
+        self.workspace_msi_has_access = workspace_msi_has_access
+        self.subscription_id, self.resource_group = subscription_id, resource_group
+        self.service_data_access_auth_identity = service_data_access_auth_identity
 
 
 class AzureFileDatastore(AbstractAzureStorageDatastore):
     file_service: Any = None
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        name: str,
+        container_name: str | None = None,
+        account_name: str | None = None,
+        sas_token: str | None = None,
+        account_key: str | None = None,
+        protocol: str | None = None,
+        endpoint: str | None = None,
+        request_session: Any = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(
+            workspace, name, more.pop("datastore_type", "AzureFile"), container_name, account_name, sas_token,
+            account_key, protocol, endpoint, **more,
+        )  # fmt: skip
 
 
 class AzureDataLakeGen2Datastore(AbstractAzureStorageDatastore):
@@ -252,11 +291,14 @@ _CLASSES = {
 }
 
 
-class Datastore(ObjectStoreRegistration):
+class Datastore(ObjectStoreRegistration, AbstractDatastore):
     """`Datastore(workspace, name)` gives the datastore of that name, as the class that fits its type."""
 
     def __new__(cls, workspace: Workspace, name: str | None = None) -> Any:
         return _from_view(workspace, _look_up(workspace, name))
+
+    def __init__(self, workspace: Workspace, name: str | None = None) -> None:
+        """Says how it is called, and is not reached: what `__new__` gives is of another class."""
 
     @staticmethod
     def get(workspace: Workspace, datastore_name: str) -> Any:
@@ -309,4 +351,5 @@ def _look_up(workspace: Workspace, name: str | None) -> dict[str, Any]:
 
 
 def _from_view(workspace: Workspace, view: dict[str, Any]) -> Any:
-    return _CLASSES.get(view["type"], AzureBlobDatastore)(workspace, view["name"], view["type"], _view=view)
+    made = _CLASSES.get(view["type"], AzureBlobDatastore)
+    return made(workspace, view["name"], datastore_type=view["type"], _view=view)

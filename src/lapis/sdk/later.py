@@ -174,7 +174,6 @@ NOT_THERE_YET = {
     "azureml.data.dataset_snapshot.DatasetSnapshot": CLASS,
     "azureml.data.dbfs_datastore.DBFSDatastore": CLASS,
     "azureml.data.hdfs_datastore.HDFSDatastore": CLASS,
-    "azureml.data.output_dataset_config.OutputTabularDatasetConfig": CLASS,
     "azureml.data.sql_data_reference.SqlDataReference": CLASS,
     "azureml.data.stored_procedure_parameter.StoredProcedureParameter": CLASS,
     "azureml.data.stored_procedure_parameter.StoredProcedureParameterType": CLASS,

@@ -14,9 +14,9 @@ from contextlib import closing
 from datetime import datetime
 from typing import Any, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
+from lapis.domain.conditions import columns_of
 from lapis.errors import DatasetExecutionError, UserErrorException
 from lapis.sdk.arrow import arrow_csv, arrow_dataset, needed, pa, parquet, pc
-from lapis.sdk.column_filter import columns_of
 from lapis.sdk.column_values import FAIL, NULL
 from lapis.sdk.table_files import DelimitedFiles, JsonLinesFiles, ParquetFiles, TableFile, TableFiles, Wider
 
@@ -248,7 +248,8 @@ def _mask(table: Any, condition: Sequence[Any]) -> Any:
     if other is None:
         return pc.is_null(column) if op == "eq" else pa.chunked_array([pa.array([False] * len(column), pa.bool_())])
     try:
-        return pc.fill_null(_COMPARE[op](column, other), False)
+        compare = _starts_with if op == "starts_with" else _COMPARE[op]
+        return pc.fill_null(compare(column, other), False)
     except (pa.ArrowException, TypeError):
         raise DatasetExecutionError(
             f"Column '{condition[1]}' is {column.type} and cannot be compared with {_named(condition[2])}."
@@ -262,6 +263,12 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "gt": pc.greater,
     "ge": pc.greater_equal,
 }
+
+
+def _starts_with(column: Any, text: Any) -> Any:
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        raise TypeError
+    return pc.starts_with(column, text.as_py())
 
 
 def _literal(operand: Mapping[str, Any], column_type: Any) -> Any:

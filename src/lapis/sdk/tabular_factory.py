@@ -32,19 +32,11 @@ class TabularDatasetFactory:
 
         A value in quotes may hold line breaks whether or not `support_multi_line` says so.
         """
-        if not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n':
-            raise UserErrorException(f"separator must be one character, not {separator!r}.")
-        return _made(path, validate, {
-            "format": "delimited",
-            "separator": separator,
-            "header": header_behaviour(header),
-            "infer": bool(infer_column_types),
-            "types": column_types(set_column_types),
-            "empty_as_string": bool(empty_as_string),
-            "encoding": encoding_name(encoding),
-            "include_path": bool(include_path),
-            "partition_format": check_format(partition_format),
-        })  # fmt: skip
+        reader = delimited(separator, header, set_column_types, include_path, partition_format)
+        reader.update(
+            infer=bool(infer_column_types), empty_as_string=bool(empty_as_string), encoding=encoding_name(encoding)
+        )
+        return _made(path, validate, reader)
 
     @staticmethod
     def from_parquet_files(
@@ -54,12 +46,7 @@ class TabularDatasetFactory:
         set_column_types: Any = None,
         partition_format: str | None = None,
     ) -> TabularDataset:
-        return _made(path, validate, {
-            "format": "parquet",
-            "types": column_types(set_column_types),
-            "include_path": bool(include_path),
-            "partition_format": check_format(partition_format),
-        })  # fmt: skip
+        return _made(path, validate, in_parquet(set_column_types, include_path, partition_format))
 
     @staticmethod
     def from_json_lines_files(
@@ -139,6 +126,32 @@ class TabularDatasetFactory:
 
 
 AbstractDataset.Tabular = TabularDatasetFactory
+
+
+def delimited(separator: Any, header: Any, types: Any, include_path: bool, partition_format: Any) -> dict[str, Any]:
+    """How files of separated values are read, with the rest as it is without being asked for."""
+    if not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n':
+        raise UserErrorException(f"separator must be one character, not {separator!r}.")
+    return {
+        "format": "delimited",
+        "separator": separator,
+        "header": header_behaviour(header),
+        "infer": True,
+        "types": column_types(types),
+        "empty_as_string": False,
+        "encoding": encoding_name("utf8"),
+        "include_path": bool(include_path),
+        "partition_format": check_format(partition_format),
+    }
+
+
+def in_parquet(types: Any, include_path: bool, partition_format: Any) -> dict[str, Any]:
+    return {
+        "format": "parquet",
+        "types": column_types(types),
+        "include_path": bool(include_path),
+        "partition_format": check_format(partition_format),
+    }
 
 
 def _made(path: Any, validate: bool, reader: dict[str, Any]) -> TabularDataset:
