@@ -113,6 +113,15 @@ class AbstractDataset:
     def _recorded(self, workspace: Workspace) -> list[dict[str, Any]]:
         raise NotImplementedError
 
+    def _belongs_to(self, workspace: Workspace) -> None:
+        if any("datastore" in source for source in self._definition["sources"]):
+            if self._workspace is not None and self._workspace != workspace:
+                raise UserErrorException(
+                    f"This dataset lies in datastores of workspace '{self._workspace.name}' and cannot be registered "
+                    f"in '{workspace.name}'."
+                )
+        self._workspace = self._workspace or workspace
+
     def update(self, description: str | None = None, tags: Any = None) -> Any:
         """Change the description, and set tags."""
         changes: dict[str, Any] = {}
@@ -227,6 +236,8 @@ def _number(version: Any) -> int:
 def _shown(source: Mapping[str, Any]) -> str:
     if "url" in source:
         return shown_url(source["url"])
+    if "query" in source:
+        return f"{source['datastore']}: {source['query']}"
     return "/".join(filter(None, [source.get("datastore"), source.get("path")]))
 
 
