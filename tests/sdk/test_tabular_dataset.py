@@ -25,7 +25,6 @@ import lapis
 from azureml.core import Dataset, Experiment, ScriptRunConfig
 from azureml.data import DataType, TabularDataset
 from azureml.data.dataset_error_handling import DatasetExecutionError, DatasetValidationError
-from azureml.data.dataset_factory import TabularDatasetFactory
 from azureml.data.dataset_type_definitions import FileEncoding, PromoteHeadersBehavior
 from azureml.exceptions import DatasetTimestampMissingError, UserErrorException
 from lapis.errors import NotThereYet
@@ -488,8 +487,6 @@ def test_what_is_not_there_yet_says_so(people: TabularDataset) -> None:
     for call in (people.get_profile, people.to_spark_dataframe, people.to_dask_dataframe, people.get_profile_runs):
         with pytest.raises(NotThereYet, match="TabularDataset"):
             call()
-    with pytest.raises(NotThereYet, match="from_sql_query"):
-        TabularDatasetFactory.from_sql_query("select 1")
 
 
 def test_without_pyarrow_the_definition_works_and_reading_says_what_to_install(write: Callable[..., str]) -> None:

@@ -14,6 +14,7 @@ from lapis.domain.tree import check_path
 from lapis.errors import UserErrorException
 
 WEB, STORE, LOCAL, OBJECT = "web", "datastore", "local", "object"
+QUERY = "query"  # a source that is no file: rows of a database
 _STORE_NAME = re.compile(r"\w{1,255}\Z", re.ASCII)
 _INPUT_NAME = re.compile(r"[a-zA-Z_]\w*\Z", re.ASCII)
 _GLOB = re.compile(r"[*?\[]")

@@ -123,6 +123,15 @@ class AbstractDataset:
             return str(workspace._client.call("POST", workspace._base + "/datasets", body)["id"])
         return self.id
 
+    def _belongs_to(self, workspace: Workspace) -> None:
+        if any("datastore" in source for source in self._definition["sources"]):
+            if self._workspace is not None and self._workspace != workspace:
+                raise UserErrorException(
+                    f"This dataset lies in datastores of workspace '{self._workspace.name}' and cannot be registered "
+                    f"in '{workspace.name}'."
+                )
+        self._workspace = self._workspace or workspace
+
     def update(self, description: str | None = None, tags: Any = None) -> Any:
         """Change the description, and set tags."""
         changes: dict[str, Any] = {}
@@ -264,6 +273,8 @@ def _number(version: Any) -> int:
 def _shown(source: Mapping[str, Any]) -> str:
     if "url" in source:
         return shown_url(source["url"])
+    if "query" in source:
+        return f"{source['datastore']}: {source['query']}"
     return "/".join(filter(None, [source.get("datastore"), source.get("path")]))
 
 

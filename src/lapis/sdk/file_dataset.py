@@ -10,14 +10,15 @@ from lapis.domain.conditions import columns_of
 from lapis.domain.data import FILE_FACTS, LOCAL, STORE, WEB, File, is_web, shown_url, web_path
 from lapis.errors import NotFound, NotThereYet, UserErrorException
 from lapis.sdk.abstract_dataset import AbstractDataset
+from lapis.sdk.abstract_datastore import AbstractDatastore
 from lapis.sdk.column_filter import Column, Condition, parts_of
 from lapis.sdk.copying import files_below, refuse_other
 from lapis.sdk.data_reference import DataPath, DataReference
-from lapis.sdk.datastore import AbstractDatastore
 from lapis.sdk.file_sources import resolve
 from lapis.sdk.laying import describe_all, lay_out_files, remove_laid
 from lapis.sdk.object_store import bringer
 from lapis.sdk.path_columns import check_format
+from lapis.sdk.table_cache import table_cache
 from lapis.sdk.workspace import Workspace
 
 _CACHED = "Lapis keeps what a run fetched for the next one by itself: use as_mount()."
@@ -109,14 +110,12 @@ class FileDataset(AbstractDataset):
 
     def _recorded(self, workspace: Workspace) -> list[dict[str, Any]]:
         """What the definition stands for at this moment: sizes, and ETags or times."""
-        if any(source["kind"] == STORE for source in self._definition["sources"]):
-            if self._workspace is not None and self._workspace != workspace:
-                raise UserErrorException(
-                    f"This dataset lies in datastores of workspace '{self._workspace.name}' and cannot be registered "
-                    f"in '{workspace.name}'."
-                )
-        self._workspace = self._workspace or workspace
-        return [file.recorded() for file in describe_all(self._files())]
+        self._belongs_to(workspace)
+        files = describe_all(self._files())
+        for source in self._definition["sources"]:
+            if source["kind"] == LOCAL:
+                table_cache().keep(source["path"])
+        return [file.recorded() for file in files]
 
 
 class _Extension(Column):

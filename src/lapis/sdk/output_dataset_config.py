@@ -154,8 +154,8 @@ class OutputFileDatasetConfig(OutputDatasetConfig, TransformationMixin):
 
 
 def _checked_destination(destination: Any) -> Any:
+    from lapis.sdk.abstract_datastore import AbstractDatastore
     from lapis.sdk.data_reference import DataPath, DataReference
-    from lapis.sdk.datastore import AbstractDatastore
 
     if destination is None:
         return None

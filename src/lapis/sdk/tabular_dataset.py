@@ -1,4 +1,4 @@
-"""Datasets of rows and columns: files, how they are read, and steps. Nothing is read until rows are asked for."""
+"""Datasets of rows and columns: files or a query, how they are read, and steps. Rows are read when they are wanted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 from datetime import date, datetime, timedelta, timezone
 from typing import Any, Callable, Sequence
 
-from lapis.domain.data import LOCAL, File, shown_url
+from lapis.domain.data import LOCAL, QUERY, File, shown_url
 from lapis.errors import DatasetTimestampMissingError, NotThereYet, UserErrorException
 from lapis.sdk.abstract_dataset import AbstractDataset
 from lapis.sdk.column_filter import Column, Condition, parts_of, utc
@@ -202,12 +202,37 @@ class TabularDataset(AbstractDataset):
     def _partition_format(self) -> str | None:
         return self._definition["reader"]["partition_format"]  # type: ignore[no-any-return]
 
+    @property
+    def _query(self) -> dict[str, Any] | None:
+        """The source, where it is a query and no files."""
+        source: dict[str, Any] = self._definition["sources"][0]
+        return source if source["kind"] == QUERY else None
+
     def _recorded(self, workspace: Workspace) -> list[dict[str, Any]]:
-        self._workspace = self._workspace or workspace
-        return self._as_files()._recorded(workspace)
+        self._belongs_to(workspace)
+        return [] if self._query else self._as_files()._recorded(workspace)
 
     def _table(self, on_error: str = "null") -> Any:
-        from lapis.sdk import path_columns, table_engine
+        from lapis.sdk import table_engine
+
+        return table_engine.Table(self._definition, self._table_query() or self._table_files(), on_error)
+
+    def _table_query(self) -> list[Any]:
+        from lapis.sdk.datastore import Datastore
+        from lapis.sdk.query_result import open_query
+        from lapis.sdk.table_query import Query
+
+        source = self._query
+        if source is None:
+            return []
+        if self._workspace is None:
+            raise UserErrorException(f"Which workspace datastore '{source['datastore']}' belongs to is not known.")
+        store = Datastore(self._workspace, source["datastore"])
+        name = f"the query to datastore '{store.name}'"
+        return [Query(name, lambda: open_query(store._access(), source["query"], source["timeout"]))]
+
+    def _table_files(self) -> list[Any]:
+        from lapis.sdk import path_columns
         from lapis.sdk.table_files import TableFile
 
         reader = self._definition["reader"]
@@ -217,7 +242,7 @@ class TabularDataset(AbstractDataset):
             files.append(TableFile(shown_url(file.place), file.place, _fetcher(file, self._workspace), constants))
         if not files:
             raise UserErrorException("The dataset holds no file.")
-        return table_engine.Table(self._definition, files, on_error)
+        return files
 
     def _columns(self) -> Any:
         """Its schema. The first rows are read for it: an error where they cannot be."""
@@ -225,29 +250,14 @@ class TabularDataset(AbstractDataset):
 
     def _written(self, write: Callable[[str], None], how: str) -> FileDataset:
         """Written once for the same rows: the folder is named by the definition and the state of the files."""
-        import shutil
-        import tempfile
-
-        from lapis.domain import settings
         from lapis.sdk.laying import describe_all
+        from lapis.sdk.table_cache import table_cache
 
-        files = [file.recorded() for file in describe_all(self._files())]
-        known = all(file["mark"] is not None for file in files)  # each says what state it is in
-        key = hashlib.sha256(json.dumps([self._definition, files, how], sort_keys=True).encode()).hexdigest()[:32]
-        home = os.path.join(settings.home(), "cache", "tables")
-        os.makedirs(home, mode=0o700, exist_ok=True)
-        final = os.path.join(home, key)
-        if not (known and os.path.isdir(final)):
-            part = tempfile.mkdtemp(prefix=".part-", dir=home)
-            try:
-                write(part)
-                if not known or os.path.exists(final):
-                    final = tempfile.mkdtemp(prefix=key + "-", dir=home)
-                os.rename(part, final)
-            except BaseException:
-                shutil.rmtree(part, ignore_errors=True)
-                raise
-        return FileDatasetFactory.from_files(final, validate=False)
+        files = [] if self._query else [file.recorded() for file in describe_all(self._files())]
+        known = files and all(file["mark"] is not None for file in files)  # each says what state it is in
+        what = [self._definition, files, how, None if known else os.urandom(16).hex()]
+        key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
+        return FileDatasetFactory.from_files(table_cache().written(key, write), validate=False)
 
     def _between(self, call: str, start: Any, end: Any, include: bool, validate: bool) -> TabularDataset:
         fine, coarse = self.timestamp_columns

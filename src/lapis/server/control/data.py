@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lapis.data import helper
+from lapis.domain import database
 from lapis.domain.data import check_dataset_name, check_datastore_name
 from lapis.domain.object_store import check_object_store, credential_type
 from lapis.domain.run import check_labels, check_text
@@ -37,7 +38,7 @@ class NewDatastore:
     name: str
     type: str
     folder: str | None = None  # of the server's machine, or
-    url: str | None = None  # scheme://container
+    url: str | None = None  # scheme://container; a database has neither
     options: dict[str, str] = field(default_factory=dict)
     credentials: dict[str, str] = field(default_factory=dict, repr=False)
     overwrite: bool = False
@@ -91,7 +92,7 @@ class Data:
         if new.name in BUILT_IN:
             raise Conflict(f"Datastore '{new.name}' belongs to the workspace and cannot be registered anew.")
         self._refuse_second(workspace_id, new)
-        body = self._folder_body(new) if new.url is None else self._object_body(new)
+        body = self._body(new)
         if new.overwrite:
             self._shelf.assets.remove(workspace_id, DATASTORE, new.name)
 
@@ -108,7 +109,7 @@ class Data:
         actor.may_read(workspace_id)
         actor.may_upload()
         view = self.datastore(actor, workspace_id, name)
-        if "url" not in view:
+        if "options" not in view:  # a folder, which nothing locks
             return view
         sealed = self._shelf.assets.find(workspace_id, DATASTORE, view["name"])[0].body["sealed"]
         return {**view, "credentials": self._sealer.open(sealed, f"datastore '{view['name']}'")}
@@ -116,6 +117,16 @@ class Data:
     def _refuse_second(self, workspace_id: str, new: NewDatastore) -> None:
         if not new.overwrite and self._shelf.assets.find(workspace_id, DATASTORE, new.name):
             raise _exists(new.name)
+
+    def _body(self, new: NewDatastore) -> dict[str, Any]:
+        if new.type in database.KINDS:
+            return self._database_body(new)
+        return self._folder_body(new) if new.url is None else self._object_body(new)
+
+    def _database_body(self, new: NewDatastore) -> dict[str, Any]:
+        """Not tried: the packages that reach it are those of whoever reads it."""
+        database.check_database({"type": new.type, "options": new.options, "credentials": new.credentials})
+        return {"type": new.type, "options": new.options, "sealed": self._sealer.seal(new.credentials)}
 
     def _folder_body(self, new: NewDatastore) -> dict[str, Any]:
         folder = new.folder or ""
@@ -144,7 +155,8 @@ class Data:
 
     def set_default(self, actor: Actor, workspace_id: str, name: str) -> None:
         actor.may_change_workspace()
-        self.datastore(actor, workspace_id, name)
+        if self.datastore(actor, workspace_id, name)["type"] in database.KINDS:
+            raise UserErrorException(f"Datastore '{name}' is a database; the default one must hold files.")
         workspace = self._shelf.workspaces.find(id=workspace_id)[0]
         self._shelf.workspaces.replace(dict(workspace, default_datastore=name))
 
