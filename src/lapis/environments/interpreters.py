@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from lapis.domain import settings
 from lapis.environments.values import Interpreter
+from lapis.errors import UserErrorException
 
 OLDEST = (3, 7)
 _ANSWER_WITHIN = 10.0  # seconds; one that hangs is as good as none
@@ -43,6 +44,19 @@ def interpreters() -> list[Interpreter]:
         return version[:2], each.path == first, version
 
     return sorted(found.values(), key=rank, reverse=True)
+
+
+def interpreter_for(version: str) -> Interpreter:
+    """One of exactly that version, which a lock was made for."""
+    found = interpreters()
+    for each in found:
+        if each.version == version:
+            return each
+    known = ", ".join(each.version for each in found)
+    raise UserErrorException(
+        f"Python {version}, which the environment was locked for, is not on this machine any more. There are: {known}. "
+        "Submit again: the environment is resolved anew."
+    )
 
 
 def _candidates() -> list[tuple[str, str]]:

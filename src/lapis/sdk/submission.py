@@ -19,6 +19,8 @@ from lapis.errors import (
     UserErrorException,
 )
 from lapis.sdk import display, run_data, snapshot
+from lapis.sdk.conda_dependencies import PYTHON_DEFAULT_VERSION
+from lapis.sdk.environment_resolution import resolve
 from lapis.sdk.script_run_config import ScriptRunConfig, get_run_config_from_script_run
 from lapis.sdk.shipping import read_chunks
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 _PACK_BYTES = 2 << 20
 _KNOWN = {"run_id", "display_name", "description", "properties"}
 _PLAIN = (str, int, float, bool)
+_EVERYWHERE = ("python", "pip", "setuptools", "wheel")
 
 
 def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | None, more: dict[str, Any]) -> Any:
@@ -49,7 +52,7 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
     description = check_text("description", more.get("description"))
     run_config = get_run_config_from_script_run(config)
     folder = _checked_folder(config.source_directory)
-    job, warnings = _checked_job(run_config, folder)
+    job, warnings = _checked_job(experiment.workspace, run_config, folder)
     given = [*(run_config.arguments or []), *(run_config.command if isinstance(run_config.command, list) else [])]
     run_id = check_run_id(more.get("run_id") or _new_id(experiment.name))
     data = run_data.collect(given, run_config.data_references, experiment.workspace, run_id)
@@ -230,7 +233,7 @@ def _checked_folder(source_directory: str) -> str:
     return folder
 
 
-def _checked_job(run_config: RunConfiguration, folder: str) -> tuple[dict[str, Any], list[str]]:
+def _checked_job(workspace: Workspace, run_config: RunConfiguration, folder: str) -> tuple[dict[str, Any], list[str]]:
     script, command = run_config.script, run_config.command
     if command:
         script = None
@@ -246,19 +249,14 @@ def _checked_job(run_config: RunConfiguration, folder: str) -> tuple[dict[str, A
         )
     if run_config.data or run_config.output_data:
         raise NotThereYet("RunConfiguration.data and output_data are not there yet in this release of Lapis.")
-    environment = run_config.environment
-    if not hasattr(environment, "python"):
-        raise NotThereYet(
-            f"Environment '{environment.name}' is named by reference, and registered environments are not there yet in "
-            "this release of Lapis."
-        )
-    python, notices = _interpreter(run_config)
+    python, wanted, notices = _interpreter(workspace, run_config.environment)
     return {
         "script": script,
         "command": command,
         "arguments": [_argument("arguments", each) for each in run_config.arguments or []],
         "python": python,
-        "environment_variables": _variables(environment.environment_variables or {}),
+        "environment": wanted,
+        "environment_variables": _variables(run_config.environment.environment_variables or {}),
         "max_seconds": run_config.max_run_duration_seconds,
         "framework": run_config.framework,
         "communicator": run_config.communicator,
@@ -324,37 +322,35 @@ def _checked_target(target: Any) -> str:
     raise ComputeTargetException(f"No compute target named '{name}' in this workspace. Known: local.")
 
 
-def _interpreter(run_config: RunConfiguration) -> tuple[str, list[str]]:
-    """Which Python runs the script, and what the user should know about the choice."""
-    environment = run_config.environment
+def _interpreter(workspace: Workspace, environment: Any) -> tuple[str, dict[str, Any] | None, list[str]]:
+    """Which Python runs the script, or which environment; and what the user should know about the choice."""
+    if hasattr(environment, "get_environment"):  # named by reference
+        environment = environment.get_environment(workspace)
     section = environment.python
     if section.user_managed_dependencies:
         chosen = section.interpreter_path
-        return (sys.executable if chosen in (None, "", "python") else str(chosen)), []
-    asked = _asked_for(environment)
-    if not asked:
-        return sys.executable, []
+        return (sys.executable if chosen in (None, "", "python") else str(chosen)), None, []
+    if not _asked_for(environment):
+        return sys.executable, None, []
     if settings_module.load().environments == "host":
-        return sys.executable, [
-            f"LAPIS_ENVIRONMENTS=host: environment '{environment.name}' is not built; the script runs in "
-            f"{sys.executable}."
-        ]
-    raise NotThereYet(
-        f"Building environments is not there yet in this release of Lapis, and environment '{environment.name}' asks "
-        f"for {', '.join(asked[:5])}{' and more' if len(asked) > 5 else ''}.",
-        "Set environment.python.user_managed_dependencies = True, or LAPIS_ENVIRONMENTS=host, to run in this "
-        "interpreter.",
-    )
+        said = f"environment '{environment.name}' is not built; the script runs in {sys.executable}."
+        return sys.executable, None, [f"LAPIS_ENVIRONMENTS=host: {said}"]
+    resolved = resolve(workspace, environment)
+    wanted = {"name": environment.name, "lock": resolved["lock"], "said": resolved["said"]}
+    told = [
+        f"{each['asked']} -> {each['given'] or 'not installed'}: {each['reason']}" for each in resolved["substitutions"]
+    ]
+    return sys.executable, wanted, [*told, *resolved["notices"]]
 
 
 def _asked_for(environment: Any) -> list[str]:
     """Packages beyond what every environment has."""
     dependencies = environment.python.conda_dependencies
-    asked = [str(package) for package in dependencies.conda_packages if not str(package).startswith("python")]
+    asked = [str(package) for package in dependencies.conda_packages if str(package).split("=")[0] not in _EVERYWHERE]
+    version = dependencies.get_python_version() or PYTHON_DEFAULT_VERSION
+    if version != PYTHON_DEFAULT_VERSION and tuple(version.split(".")[:2]) != tuple(map(str, sys.version_info[:2])):
+        asked.append(f"Python {version}")
     asked += [str(package) for package in dependencies.pip_packages if not str(package).startswith("azureml-")]
-    docker = environment.docker
-    if docker.base_dockerfile or getattr(docker, "enabled", False):
-        asked.append("a Docker image")
     return asked
 
 

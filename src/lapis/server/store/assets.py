@@ -14,7 +14,7 @@ from lapis.errors import NotFound
 from lapis.server.store.database import Database
 from lapis.server.store.tables import assets, run_assets, runs
 
-DATASTORE, DATASET = "datastore", "dataset"
+DATASTORE, DATASET, ENVIRONMENT = "datastore", "dataset", "environment"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,47 @@
+"""Builds one environment: the process that the server starts for each lock that nobody has built yet.
+
+It lives on when its server is replaced, and says what it does on standard output. Why it could not be done goes to
+a file, since whoever asks may not be its parent any more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from lapis.environments.build import build
+from lapis.environments.interpreters import interpreter_for
+from lapis.environments.values import Lock
+from lapis.errors import AzureMLException
+
+
+def main(lock_file: str, root: str) -> int:
+    with open(lock_file) as file:
+        lock = Lock.from_json(json.load(file))
+    try:
+        build(lock, interpreter_for(lock.python), root, tell)
+    except (AzureMLException, OSError) as error:
+        message = error.message if isinstance(error, AzureMLException) else f"{type(error).__name__}: {error}"
+        tell(message)
+        _write(failure_file(root, lock.hash), {"message": message})
+        return 1
+    return 0
+
+
+def tell(line: str) -> None:
+    print(line, flush=True)
+
+
+def failure_file(root: str, lock_hash: str) -> str:
+    return os.path.join(root, f"{lock_hash}.failed.json")
+
+
+def _write(path: str, value: object) -> None:
+    with open(path + ".tmp", "w") as file:
+        json.dump(value, file)
+    os.replace(path + ".tmp", path)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
