@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,6 +17,8 @@ from lapis.environments.build import MARKER, about, ready
 from lapis.environments.commands import Stopped, Tell, silent
 from lapis.environments.values import Lock
 
+_HASH = re.compile(r"[0-9a-f]{32}")
+_YOUNG = 60.0  # seconds
 _CLEAN_WITHIN = 60.0  # seconds; uv waits for whoever installs from its cache meanwhile
 
 Files = Mapping[tuple[int, int], int]  # bytes on the disk of each file, which may have several names: hard links
@@ -41,8 +45,7 @@ class Pruned:
 
 def built(root: str, sizes: bool = True) -> list[Built]:
     """Every environment that is whole, the last used first."""
-    names = sorted(os.listdir(root)) if os.path.isdir(root) else []
-    found = [_described(root, name) for name in names if ready(os.path.join(root, name))]
+    found = [_described(root, name) for name in _names(root) if ready(os.path.join(root, name))]
     if sizes:
         found = [replace(each, size=sum(_files(each.folder).values())) for each in found]
     return sorted(found, key=lambda each: each.last_used, reverse=True)
@@ -83,9 +86,8 @@ def prune(root: str, keep_bytes: int, tell: Tell = silent) -> Pruned:
         for each in too_much(files, keep_bytes):
             names = set(pins(lock_of(each.folder)))
             if _removed(root, each.hash):
-                tell(
-                    f"Removed environment {each.hash}, last used {time.strftime('%F', time.localtime(each.last_used))}"
-                )
+                day = time.strftime("%F", time.localtime(each.last_used))
+                tell(f"Removed environment {each.hash}, last used on {day}")
                 removed.append(each.hash)
                 packages |= names
                 del files[each]
@@ -102,15 +104,23 @@ def prune(root: str, keep_bytes: int, tell: Tell = silent) -> Pruned:
 
 def too_much(files: Mapping[Built, Files], keep_bytes: int) -> list[Built]:
     """Which environments have to go, the one that was used longest ago first."""
-    kept = dict(files)
+    names = Counter(file for each in files.values() for file in each)
+    total = _together(files.values())
     gone: list[Built] = []
     for each in sorted(files, key=lambda each: each.last_used):
-        if _together(kept.values()) <= keep_bytes:
+        if total <= keep_bytes:
             break
         if not each.used_by:
-            del kept[each]
+            names.subtract(files[each].keys())
+            total -= sum(size for file, size in files[each].items() if not names[file])
             gone.append(each)
     return gone
+
+
+def _names(root: str) -> set[str]:
+    """The environments that something lies here of: a folder, or files that begin with the environment's name."""
+    entries = os.listdir(root) if os.path.isdir(root) else []
+    return {entry.split(".")[0] for entry in entries if _HASH.fullmatch(entry.split(".")[0])}
 
 
 def _described(root: str, name: str) -> Built:
@@ -137,18 +147,33 @@ def _removed(root: str, name: str) -> bool:
     with _taken(root, name) as ours:
         if not ours:
             return False
-        for path in (os.path.join(folder, MARKER), holding.path_of(root, name)):
-            if os.path.exists(path):
-                os.unlink(path)  # the marker first: killed from here on, it is a remainder and no environment
-        shutil.rmtree(folder, ignore_errors=True)
+        # The marker first: killed from here on, it is a remainder and no environment. The lock file last.
+        lock = holding.path_of(root, name)
+        for path in (os.path.join(folder, MARKER), folder, *(_beside(root, name) - {lock}), lock):
+            if os.path.isdir(path):
+                shutil.rmtree(path, ignore_errors=True)
+            elif os.path.exists(path):
+                os.unlink(path)
     return True
 
 
+def _beside(root: str, name: str) -> set[str]:
+    return {os.path.join(root, entry) for entry in os.listdir(root) if entry.startswith(f"{name}.")}
+
+
 def _remove_remains(root: str) -> None:
-    """What builds left that were killed, and the lock files of environments that are gone."""
-    for name in {entry.removesuffix(".lock") for entry in os.listdir(root)}:
-        if not ready(os.path.join(root, name)):
+    """What builds left that were killed or failed, and the lock files of environments that are gone."""
+    for name in _names(root):
+        if not ready(os.path.join(root, name)) and not any(_is_young(path) for path in _beside(root, name)):
             _removed(root, name)
+
+
+def _is_young(path: str) -> bool:
+    """Somebody may be about to build it."""
+    try:
+        return time.time() - os.stat(path).st_mtime < _YOUNG
+    except OSError:
+        return False
 
 
 def _clean_caches(root: str, packages: Collection[str]) -> None:
