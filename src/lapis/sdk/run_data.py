@@ -57,8 +57,9 @@ def collect(arguments: list[Any], references: Mapping[str, Any], workspace: Any,
     for value in arguments:
         if isinstance(value, DatasetConsumptionConfig):
             _add("input", inputs, value.name, _dataset(value, workspace))
-            if value.dataset.id is not None and value.dataset._workspace == workspace:
-                uses.append((value.dataset.id, "input", value.name))
+            use = (value.dataset.id, "input", value.name)
+            if value.dataset.id is not None and value.dataset._workspace == workspace and use not in uses:
+                uses.append(use)
         elif isinstance(value, OutputDatasetConfig):
             _add("output", outputs, value.name, _output(value, workspace, run_id))
         elif isinstance(value, DataReference):

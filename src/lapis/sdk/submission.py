@@ -39,6 +39,10 @@ _EVERYWHERE = ("python", "pip", "setuptools", "wheel")
 def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | None, more: dict[str, Any]) -> Any:
     from lapis.sdk.run import rehydrate
 
+    if hasattr(config, "_script_run_config"):  # an estimator
+        overrides = {name: more[name] for name in config._overridable if name in more}
+        more = {name: value for name, value in more.items() if name not in overrides}
+        config = config._script_run_config(overrides)
     if not isinstance(config, ScriptRunConfig):
         raise _cannot_submit(config)
     unknown = sorted(set(more) - _KNOWN)
@@ -51,9 +55,12 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
     display_name = check_text("display_name", more.get("display_name"))
     description = check_text("description", more.get("description"))
     run_config = get_run_config_from_script_run(config)
+    if hasattr(run_config.environment, "get_environment"):  # named by reference
+        run_config.environment = run_config.environment.get_environment(experiment.workspace)
     folder = _checked_folder(config.source_directory)
     job, warnings = _checked_job(experiment.workspace, run_config, folder)
     given = [*(run_config.arguments or []), *(run_config.command if isinstance(run_config.command, list) else [])]
+    given += run_config.data.values()
     run_id = check_run_id(more.get("run_id") or _new_id(experiment.name))
     data = run_data.collect(given, run_config.data_references, experiment.workspace, run_id)
     job.update(inputs=data.inputs, outputs=data.outputs, url_mirrors=run_data.checked_mirrors())
@@ -220,10 +227,11 @@ show_progress: Callable[[str, int], Any] = _Progress  # the command line puts a 
 
 
 def _cannot_submit(config: Any) -> Exception:
-    known = {"Estimator", "TensorFlow", "Keras", "PyTorch", "SKLearn", "HyperDriveConfig", "Pipeline", "AutoMLConfig"}
-    if type(config).__name__ in known:
+    if type(config).__name__ in {"HyperDriveConfig", "Pipeline", "AutoMLConfig"}:
         return NotThereYet(f"Experiment.submit({type(config).__name__})")
-    return UserErrorException(f"submit() takes a ScriptRunConfig, not {type(config).__name__} ({config!r}).")
+    return UserErrorException(
+        f"submit() takes a ScriptRunConfig or an estimator, not {type(config).__name__} ({config!r})."
+    )
 
 
 def _checked_folder(source_directory: str) -> str:
@@ -247,7 +255,7 @@ def _checked_job(workspace: Workspace, run_config: RunConfiguration, folder: str
             f"Distributed training (communicator '{run_config.communicator}' on {run_config.node_count} nodes) is not "
             "there yet in this release of Lapis."
         )
-    if run_config.data or run_config.output_data:
+    if run_config.output_data or not all(map(run_data.is_data, run_config.data.values())):
         raise NotThereYet("RunConfiguration.data and output_data are not there yet in this release of Lapis.")
     python, wanted, notices = _interpreter(workspace, run_config.environment)
     return {
@@ -324,8 +332,6 @@ def _checked_target(target: Any) -> str:
 
 def _interpreter(workspace: Workspace, environment: Any) -> tuple[str, dict[str, Any] | None, list[str]]:
     """Which Python runs the script, or which environment; and what the user should know about the choice."""
-    if hasattr(environment, "get_environment"):  # named by reference
-        environment = environment.get_environment(workspace)
     section = environment.python
     if section.user_managed_dependencies:
         chosen = section.interpreter_path
