@@ -234,7 +234,7 @@ def compiled(folder: str) -> dict[str, os.stat_result]:
 def test_bytecode_comes_after_the_build_and_the_next_environment_has_it_at_once(shop: Shop) -> None:
     first = build(shop.lock("toy==2.0"), this_python(), shop.root, shop.told.append)
     until(lambda: "toy" in compiled(first))
-    bytecode.compile_now(first, shop.root)  # waits for the one in the background
+    bytecode.compile_now(first, shop.root)  # keeps it for others, if the one in the background has not yet
     second = build(shop.lock("toy==2.0", "helper"), this_python(), shop.root, shop.told.append)
     assert compiled(second)["toy"].st_ino == compiled(first)["toy"].st_ino
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -101,7 +103,7 @@ def test_pruning_removes_what_killed_builds_left_and_nothing_else(shop: Shop) ->
     assert failed.exists()  # so young that somebody may be about to build it again
     os.utime(failed, (1, 1))
     prune(shop.root, 10**9)
-    assert sorted(os.listdir(shop.root)) == sorted([name, f"{name}.lock", "locks", "resolved"])
+    assert sorted(os.listdir(shop.root)) == sorted([name, f"{name}.lock", "locks", "prune.lock", "resolved"])
     assert os.listdir(os.path.join(shop.root, "locks")) == ["a.json"]
 
 
@@ -143,3 +145,18 @@ def test_two_that_prune_at_once_do_not_disturb_each_other(shop: Shop) -> None:
     counts = [int(each.communicate(timeout=60)[0]) for each in both]
     assert [each.returncode for each in both] == [0, 0] and sum(counts) == 4
     assert there(shop) == []
+
+
+def test_a_build_of_the_server_keeps_to_the_limit(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = made(shop, "toy==1.0", used=100)
+    new = shop.lock("toy==2.0")
+    file = tmp_path / "lock.json"
+    file.write_text(json.dumps(new.to_json()))
+    monkeypatch.setenv("LAPIS_ENVIRONMENTS_MAX_GB", "0.000001")
+    command = [sys.executable, "-m", "lapis.environments", str(file), shop.root]
+    with holding.held(shop.root, "f" * 32):  # other environments' locks do not matter
+        assert subprocess.run(command, stdout=subprocess.DEVNULL).returncode == 0
+        deadline = time.monotonic() + 60
+        while old in there(shop):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)

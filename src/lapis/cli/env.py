@@ -119,6 +119,7 @@ def build(
     from lapis.environments import bytecode
     from lapis.environments.build import build as build_it
     from lapis.environments.interpreters import interpreter_for
+    from lapis.environments.tidy import tidy_later
     from lapis.server.control.workshop import Workshop, preface
 
     environment = _defined(what, workspace)
@@ -131,6 +132,7 @@ def build(
         folder = build_it(resolved.lock, interpreter_for(resolved.lock.python), _root(), tell)
         tell("Compiling bytecode")
         bytecode.compile_now(folder, _root())
+        tidy_later(_root())
     screen.answer(
         {"hash": resolved.lock.hash, "folder": folder, "python": resolved.lock.python},
         lambda: print(f"Environment {resolved.lock.hash} is in {folder}"),

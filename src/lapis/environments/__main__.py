@@ -14,6 +14,7 @@ import sys
 from lapis.environments.build import build
 from lapis.environments.commands import Stopped
 from lapis.environments.interpreters import interpreter_for
+from lapis.environments.tidy import tidy_later
 from lapis.environments.values import Lock
 from lapis.errors import AzureMLException, ServiceException
 
@@ -30,6 +31,7 @@ def main(lock_file: str, root: str) -> int:
         tell(message)
         _write(failure_file(root, lock.hash), {"message": message})
         return 1
+    tidy_later(root)
     return 0
 
 

@@ -45,7 +45,8 @@ class Pruned:
 
 def built(root: str, sizes: bool = True) -> list[Built]:
     """Every environment that is whole, the last used first."""
-    found = [_described(root, name) for name in _names(root) if ready(os.path.join(root, name))]
+    there = [_described(root, name) for name in _names(root) if ready(os.path.join(root, name))]
+    found = [each for each in there if each is not None]
     if sizes:
         found = [replace(each, size=sum(_files(each.folder).values())) for each in found]
     return sorted(found, key=lambda each: each.last_used, reverse=True)
@@ -77,6 +78,26 @@ def prune(root: str, keep_bytes: int, tell: Tell = silent) -> Pruned:
     """
     if not os.path.isdir(root):
         return Pruned((), 0, 0)
+    with holding.alone(root, "prune"):
+        return _pruned(root, keep_bytes, tell)
+
+
+def too_much(files: Mapping[Built, Files], keep_bytes: int) -> list[Built]:
+    """Which environments have to go, the one that was used longest ago first."""
+    names = Counter(file for each in files.values() for file in each)
+    total = _together(files.values())
+    gone: list[Built] = []
+    for each in sorted(files, key=lambda each: each.last_used):
+        if total <= keep_bytes:
+            break
+        if not each.used_by:
+            names.subtract(files[each].keys())
+            total -= sum(size for file, size in files[each].items() if not names[file])
+            gone.append(each)
+    return gone
+
+
+def _pruned(root: str, keep_bytes: int, tell: Tell) -> Pruned:
     _remove_remains(root)
     files = {each: _files(each.folder) for each in built(root, sizes=False)}
     before = after = _taken_by(root, files.values())
@@ -102,31 +123,19 @@ def prune(root: str, keep_bytes: int, tell: Tell = silent) -> Pruned:
     return Pruned(tuple(removed), max(0, before - after), after)
 
 
-def too_much(files: Mapping[Built, Files], keep_bytes: int) -> list[Built]:
-    """Which environments have to go, the one that was used longest ago first."""
-    names = Counter(file for each in files.values() for file in each)
-    total = _together(files.values())
-    gone: list[Built] = []
-    for each in sorted(files, key=lambda each: each.last_used):
-        if total <= keep_bytes:
-            break
-        if not each.used_by:
-            names.subtract(files[each].keys())
-            total -= sum(size for file, size in files[each].items() if not names[file])
-            gone.append(each)
-    return gone
-
-
 def _names(root: str) -> set[str]:
     """The environments that something lies here of: a folder, or files that begin with the environment's name."""
     entries = os.listdir(root) if os.path.isdir(root) else []
     return {entry.split(".")[0] for entry in entries if _HASH.fullmatch(entry.split(".")[0])}
 
 
-def _described(root: str, name: str) -> Built:
+def _described(root: str, name: str) -> Built | None:
     folder = os.path.join(root, name)
-    known = about(folder)
-    used = os.stat(os.path.join(folder, MARKER)).st_mtime
+    try:
+        known = about(folder)
+        used = os.stat(os.path.join(folder, MARKER)).st_mtime
+    except FileNotFoundError:
+        return None  # removed this moment
     users = tuple(holding.holders(root, name))
     return Built(name, folder, known["python"], known["packages"], known["created"], used, users)
 
