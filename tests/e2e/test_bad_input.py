@@ -162,7 +162,7 @@ def test_what_a_later_release_brings_is_refused_by_its_name(experiment: Experime
         experiment.submit(
             ScriptRunConfig(source, script="train.py", distributed_job_config=MpiConfiguration(node_count=2))
         )
-    with pytest.raises(NotImplementedError, match="resume_from"):
+    with pytest.raises(UserErrorException, match="resume_from must be a DataPath"):
         ScriptRunConfig(source, script="train.py", resume_from="x")
 
 
@@ -195,9 +195,9 @@ def test_unknown_keywords_are_told_with_the_known_ones(
 def test_objects_of_the_wrong_type_are_told(workspace: Workspace, experiment: Experiment, source: Path) -> None:
     for wrong, says in (
         (lambda: Experiment("my-workspace", "trial"), "workspace must be a Workspace, not str"),
-        (lambda: experiment.submit("train.py"), "takes a ScriptRunConfig, not str"),
-        (lambda: experiment.submit(None), "takes a ScriptRunConfig, not NoneType"),
-        (lambda: experiment.submit(RunConfiguration()), "takes a ScriptRunConfig, not RunConfiguration"),
+        (lambda: experiment.submit("train.py"), "takes a ScriptRunConfig or an estimator, not str"),
+        (lambda: experiment.submit(None), "takes a ScriptRunConfig or an estimator, not NoneType"),
+        (lambda: experiment.submit(RunConfiguration()), "or an estimator, not RunConfiguration"),
         (lambda: experiment.submit(ScriptRunConfig(source, script="train.py"), tags="x"), "tags must be a dictionary"),
         (lambda: experiment.submit(ScriptRunConfig(source, script="train.py"), tags={5: "x"}), "key of tags"),
         (lambda: experiment.submit(ScriptRunConfig(source, script="train.py"), properties=[1]), "properties must be"),

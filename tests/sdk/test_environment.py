@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lapis.errors import NotThereYet, UserErrorException
+from lapis.errors import UserErrorException
 from lapis.sdk.conda_dependencies import CondaDependencies
 from lapis.sdk.container_registry import ContainerRegistry
 from lapis.sdk.environment import (
     DEFAULT_CPU_IMAGE,
     DEFAULT_GPU_IMAGE,
     DockerBuildContext,
-    DockerImageDetails,
     Environment,
     EnvironmentReference,
     RCranPackage,
     RSection,
     SparkPackage,
 )
+from lapis.sdk.environment_builds import DockerImageDetails
 
 
 @pytest.fixture
@@ -260,27 +261,59 @@ def test_printing_shows_everything_but_passwords() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "name"),
+    "call",
     [
-        (lambda: Environment.get(None, "x"), "Environment.get"),
-        (lambda: Environment.list(None), "Environment.list"),
-        (lambda: Environment.label(None, "x", "1", []), "Environment.label"),
-        (lambda: Environment("x").register(None), "Environment.register"),
-        (lambda: Environment("x").build(None), "Environment.build"),
-        (lambda: Environment("x").build_local(None), "Environment.build_local"),
-        (lambda: Environment("x").get_image_details(None), "Environment.get_image_details"),
-        (lambda: Environment.add_private_pip_wheel(None, "x.whl"), "Environment.add_private_pip_wheel"),
-        (
-            lambda: Environment.from_existing_conda_environment("x", "y"),
-            "Environment.from_existing_conda_environment",
-        ),
-        (lambda: EnvironmentReference("x").get_environment(None), "Environment.get"),
+        lambda: Environment.get(None, "x"),
+        lambda: Environment.list(None),
+        lambda: Environment.label(None, "x", "1", []),
+        lambda: Environment("x").register(None),
+        lambda: Environment("x").build(None),
+        lambda: Environment("x").build_local(None),
+        lambda: Environment("x").get_image_details(None),
+        lambda: EnvironmentReference("x").get_environment(None),
     ],
 )
-def test_what_needs_a_server_says_that_it_is_not_there_yet(call: Callable[[], Any], name: str) -> None:
-    with pytest.raises(NotThereYet) as caught:
+def test_what_needs_a_workspace_says_so(call: Callable[[], Any]) -> None:
+    with pytest.raises(UserErrorException, match="workspace must be a Workspace, not NoneType"):
         call()
-    assert caught.value.message.startswith(f"{name} is not there yet")
+
+
+def test_without_conda_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CONDA_EXE", raising=False)
+    with pytest.raises(UserErrorException, match="no conda .*from_conda_specification"):
+        Environment.from_existing_conda_environment("mine", "base")
+
+
+@pytest.fixture
+def conda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that answers as conda does for one environment, 'lab'."""
+    command = tmp_path / "conda"
+    command.write_text(
+        f"""#!{sys.executable}
+import sys
+if sys.argv[1:] != ["env", "export", "--name", "lab", "--no-builds"]:
+    sys.exit("EnvironmentLocationNotFound: Not a conda environment")
+print("name: lab\\nchannels:\\n- conda-forge\\ndependencies:\\n- python=3.8.13\\n- pip:\\n  - numpy==1.23.5")
+print("prefix: /opt/conda/envs/lab")
+"""
+    )
+    command.chmod(0o755)
+    monkeypatch.setenv("CONDA_EXE", str(command))
+
+
+def test_a_conda_environment_of_this_machine_is_taken_over(conda: None) -> None:
+    environment = Environment.from_existing_conda_environment("mine", "lab")
+    assert environment.name == "mine"
+    assert environment.python.conda_dependencies.as_dict() == {
+        "channels": ["conda-forge"],
+        "dependencies": ["python=3.8.13", {"pip": ["numpy==1.23.5"]}],
+    }
+
+
+def test_what_conda_says_is_passed_on(conda: None) -> None:
+    with pytest.raises(UserErrorException, match="--name gone.* failed: EnvironmentLocationNotFound"):
+        Environment.from_existing_conda_environment("mine", "gone")
 
 
 def test_image_details_are_read_from_what_the_service_says() -> None:

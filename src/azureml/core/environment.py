@@ -5,12 +5,10 @@ from lapis.sdk.environment import DEFAULT_CPU_IMAGE as DEFAULT_CPU_IMAGE
 from lapis.sdk.environment import DEFAULT_GPU_IMAGE as DEFAULT_GPU_IMAGE
 from lapis.sdk.environment import DockerBuildContext as DockerBuildContext
 from lapis.sdk.environment import DockerEnvironment as DockerEnvironment
-from lapis.sdk.environment import DockerImageDetails as DockerImageDetails
 from lapis.sdk.environment import DockerImagePlatform as DockerImagePlatform
 from lapis.sdk.environment import DockerSection as DockerSection
 from lapis.sdk.environment import Environment as Environment
 from lapis.sdk.environment import EnvironmentReference as EnvironmentReference
-from lapis.sdk.environment import ImageBuildDetails as ImageBuildDetails
 from lapis.sdk.environment import PythonEnvironment as PythonEnvironment
 from lapis.sdk.environment import PythonSection as PythonSection
 from lapis.sdk.environment import RCranPackage as RCranPackage
@@ -19,3 +17,5 @@ from lapis.sdk.environment import RSection as RSection
 from lapis.sdk.environment import SparkEnvironment as SparkEnvironment
 from lapis.sdk.environment import SparkPackage as SparkPackage
 from lapis.sdk.environment import SparkSection as SparkSection
+from lapis.sdk.environment_builds import DockerImageDetails as DockerImageDetails
+from lapis.sdk.environment_builds import ImageBuildDetails as ImageBuildDetails

@@ -1,11 +1,9 @@
 """Estimators for deep learning."""
 
-from lapis.sdk.later import stand_in as _stand_in
-
-Chainer = _stand_in("azureml.train.dnn.Chainer")
-Gloo = _stand_in("azureml.train.dnn.Gloo")
-Mpi = _stand_in("azureml.train.dnn.Mpi")
-Nccl = _stand_in("azureml.train.dnn.Nccl")
-ParameterServer = _stand_in("azureml.train.dnn.ParameterServer")
-PyTorch = _stand_in("azureml.train.dnn.PyTorch")
-TensorFlow = _stand_in("azureml.train.dnn.TensorFlow")
+from lapis.sdk.estimator_distribution import Gloo as Gloo
+from lapis.sdk.estimator_distribution import Mpi as Mpi
+from lapis.sdk.estimator_distribution import Nccl as Nccl
+from lapis.sdk.estimator_distribution import ParameterServer as ParameterServer
+from lapis.sdk.framework_estimators import Chainer as Chainer
+from lapis.sdk.framework_estimators import PyTorch as PyTorch
+from lapis.sdk.framework_estimators import TensorFlow as TensorFlow

@@ -1,11 +1,9 @@
 """Estimators for any script."""
 
-from azureml.train.dnn import Gloo as Gloo
-from azureml.train.dnn import Mpi as Mpi
-from azureml.train.dnn import Nccl as Nccl
-from azureml.train.dnn import ParameterServer as ParameterServer
-from lapis.sdk.later import stand_in as _stand_in
-
-Estimator = _stand_in("azureml.train.estimator.Estimator")
-MMLBaseEstimator = _stand_in("azureml.train.estimator.MMLBaseEstimator")
-MMLBaseEstimatorRunConfig = _stand_in("azureml.train.estimator.MMLBaseEstimatorRunConfig")
+from lapis.sdk.estimator import Estimator as Estimator
+from lapis.sdk.estimator import MMLBaseEstimator as MMLBaseEstimator
+from lapis.sdk.estimator_distribution import Gloo as Gloo
+from lapis.sdk.estimator_distribution import Mpi as Mpi
+from lapis.sdk.estimator_distribution import Nccl as Nccl
+from lapis.sdk.estimator_distribution import ParameterServer as ParameterServer
+from lapis.sdk.estimator_run_config import MMLBaseEstimatorRunConfig as MMLBaseEstimatorRunConfig

@@ -1,5 +1,3 @@
 """The estimator for scikit-learn."""
 
-from lapis.sdk.later import stand_in as _stand_in
-
-SKLearn = _stand_in("azureml.train.sklearn.SKLearn")
+from lapis.sdk.framework_estimators import SKLearn as SKLearn

@@ -15,7 +15,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
-from lapis.agent import data, launch, prepare
+from lapis.agent import data, environment, launch, prepare
 from lapis.agent.outputs import Outputs
 from lapis.agent.recover import recover
 from lapis.agent.verdict import Verdict, canceled, cannot_start, from_exit, timed_out, unknown
@@ -72,11 +72,12 @@ class Agent:
             variables = self._lay_out_data()
             if self.job.get("inputs"):
                 self.step("", f"Data is there: {', '.join(each['name'] for each in self.job['inputs'])}")
-            argv, environment = prepare.command(self.job, self.code, self.folder, variables)
+            self.job.update(environment.enter(self.job, self.log, lambda: self.cancel))
+            argv, surroundings = prepare.command(self.job, self.code, self.folder, variables)
             if self.cancel:
                 return canceled("before the script was started")
             prepare.write_notices(self.job, self.log)
-            launch.start(argv, environment, self.code, self.log, self.folder)
+            launch.start(argv, surroundings, self.code, self.log, self.folder)
         except data.Canceled:
             return canceled("while its data was on the way")
         except (AzureMLException, ServiceException, OSError) as error:

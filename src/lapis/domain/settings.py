@@ -20,6 +20,8 @@ class Settings:
     idle_seconds: float
     environments: str
     python: str | None
+    strict: bool
+    environments_max_gb: float
 
     @property
     def token_file(self) -> str:
@@ -41,6 +43,8 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         idle_seconds=_number(environ, "LAPIS_IDLE_SECONDS", 1800, 0, 1e9),
         environments=_choice(environ, "LAPIS_ENVIRONMENTS", "", ("", "host", "venv", "container")),
         python=environ.get("LAPIS_PYTHON") or None,
+        strict=_choice(environ, "LAPIS_STRICT", "0", ("0", "1")) == "1",
+        environments_max_gb=_number(environ, "LAPIS_ENVIRONMENTS_MAX_GB", 50, 0, 1e9),
     )
 
 

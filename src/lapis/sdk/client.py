@@ -63,6 +63,9 @@ class Client:
         self._timeout = timeout
         self._local = threading.local()
 
+    def __deepcopy__(self, memo: Any) -> Client:
+        return self  # a copy of a configuration that holds data speaks to the same server
+
     def call(
         self,
         method: str,

@@ -6,9 +6,9 @@ import copy
 import json
 import os
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lapis.errors import NotFound, NotThereYet, UserErrorException
+from lapis.errors import NotFound, UserErrorException
 from lapis.sdk.conda_dependencies import CONDA_FILE_NAME, CondaDependencies
 from lapis.sdk.container_registry import ContainerRegistry
 from lapis.sdk.environment_sections import DEFAULT_CPU_IMAGE as DEFAULT_CPU_IMAGE
@@ -29,11 +29,14 @@ from lapis.sdk.environment_sections import SparkSection as SparkSection
 from lapis.sdk.pip_requirements import read_pip_requirements
 from lapis.sdk.run_config_element import Field, RunConfigElement, section
 
+if TYPE_CHECKING:
+    from lapis.sdk.environment_builds import DockerImageDetails, ImageBuildDetails
+
 ENVIRONMENT_FILE_NAME = "azureml_environment.json"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,255}$")
 
 
-def _check_name(what: str, name: Any) -> Any:
+def check_name(what: str, name: Any) -> Any:
     if name is not None and not (isinstance(name, str) and _NAME.match(name)):
         raise UserErrorException(
             f"{what} cannot be {name!r}: a name has 1 to 255 letters, digits, dots, dashes and underscores."
@@ -61,7 +64,7 @@ class Environment(RunConfigElement):
     """A named set of packages, a container and environment variables. Versioned once it is registered."""
 
     _fields = {
-        "name": Field("name", check=_check_name),
+        "name": Field("name", check=check_name),
         "version": Field("version", check=_check_version),
         "environment_variables": Field("environmentVariables", write=_write_variables, check=_check_variables),
         "python": Field("python", read=section(PythonSection)),
@@ -152,10 +155,12 @@ class Environment(RunConfigElement):
 
     @staticmethod
     def from_existing_conda_environment(name: str, conda_environment_name: str) -> Environment:
-        raise NotThereYet(
-            "Environment.from_existing_conda_environment",
-            "Export it with `conda env export` and use Environment.from_conda_specification.",
-        )
+        """Return an environment with the packages of a conda environment of this machine."""
+        from lapis.sdk.existing_conda import exported
+
+        environment = Environment(name)
+        environment.python.conda_dependencies = exported(conda_environment_name)
+        return environment
 
     def clone(self, new_name: str) -> Environment:
         """Return a copy with another name and no version."""
@@ -204,31 +209,53 @@ class Environment(RunConfigElement):
 
     @staticmethod
     def get(workspace: Any, name: str, version: str | None = None, label: str | None = None) -> Environment:
-        raise NotThereYet("Environment.get")
+        """Return a registered or curated environment: this version, the one with this label, or the newest."""
+        from lapis.sdk import environment_registry
+
+        return environment_registry.get(workspace, name, version, label)
 
     @staticmethod
     def list(workspace: Any) -> dict[str, Environment]:
-        raise NotThereYet("Environment.list")
+        """Return the newest version of each environment by its name, the curated ones too."""
+        from lapis.sdk import environment_registry
+
+        return environment_registry.all_of(workspace)
 
     @staticmethod
     def label(workspace: Any, name: str, version: str, labels: Any) -> None:
-        raise NotThereYet("Environment.label")
+        """Put labels on a version. A label is on one version of a name at most: it moves."""
+        from lapis.sdk import environment_registry
+
+        environment_registry.label(workspace, name, version, labels)
 
     def register(self, workspace: Any) -> Environment:
-        raise NotThereYet("Environment.register")
+        """Keep it in the workspace and return it with its version: the next, or the same for the same definition."""
+        from lapis.sdk import environment_registry
+
+        return environment_registry.register(workspace, self)
 
     def build(self, workspace: Any, image_build_compute: str | None = None) -> ImageBuildDetails:
-        raise NotThereYet("Environment.build")
+        """Have it built now, before a run needs it. It is built where runs execute, whatever the compute."""
+        from lapis.sdk import environment_builds
 
-    def build_local(self, workspace: Any, platform: Any = None, **kwargs: Any) -> Any:
-        raise NotThereYet("Environment.build_local")
+        return environment_builds.build(workspace, self)
+
+    def build_local(self, workspace: Any, platform: Any = None, **kwargs: Any) -> str:
+        """Build it, show the log as it grows, and return the log."""
+        return self.build(workspace).wait_for_completion(show_output=True).get_log()
 
     def get_image_details(self, workspace: Any) -> DockerImageDetails:
-        raise NotThereYet("Environment.get_image_details")
+        """Return where it is or would be built, and what from."""
+        from lapis.sdk import environment_builds
+
+        return environment_builds.image_details(workspace, self)
 
     @staticmethod
     def add_private_pip_wheel(workspace: Any, file_path: str, exist_ok: bool = False) -> str:
-        raise NotThereYet("Environment.add_private_pip_wheel")
+        """Keep a wheel in the workspace and return its address, for `add_pip_package`."""
+        from lapis.sdk.environment_files import add_wheel
+
+        return add_wheel(workspace, file_path, exist_ok)
 
     def __str__(self) -> str:
         """The definition as JSON, as SDK v1 prints it, but for the passwords."""
@@ -238,7 +265,7 @@ class Environment(RunConfigElement):
 class EnvironmentReference(RunConfigElement):
     """The name and version of a registered environment."""
 
-    _fields = {"name": Field("name", check=_check_name), "version": Field("version", check=_check_version)}
+    _fields = {"name": Field("name", check=check_name), "version": Field("version", check=_check_version)}
 
     def __init__(self, name: str, version: str | None = None) -> None:
         self.name = name
@@ -250,67 +277,6 @@ class EnvironmentReference(RunConfigElement):
 
     def get_environment(self, workspace: Any) -> Environment:
         return Environment.get(workspace, self.name, self.version)
-
-
-class DockerImageDetails(dict):  # type: ignore[type-arg]  # 3.7 has no dict[str, Any] at run time
-    """What is known of the image of an environment."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-
-    @property
-    def image(self) -> Any:
-        return self.get("dockerImage")
-
-    @property
-    def image_exist(self) -> bool:
-        return bool(self.get("imageExistsInRegistry"))
-
-    @property
-    def dockerfile(self) -> Any:
-        return self.get("dockerfile")
-
-    @property
-    def registry(self) -> Any:
-        return (self.image or {}).get("registry")
-
-    @property
-    def repository(self) -> Any:
-        return (self.image or {}).get("name")
-
-    @property
-    def interpreter_path(self) -> Any:
-        return (self.get("pythonEnvironment") or {}).get("interpreterPath")
-
-    @property
-    def environment_path(self) -> Any:
-        return (self.get("pythonEnvironment") or {}).get("condaEnvironmentPath")
-
-
-class ImageBuildDetails:
-    """A build of an environment that was started."""
-
-    def __init__(
-        self,
-        environment_client: Any = None,
-        location: str | None = None,
-        log_url: str | None = None,
-        build_id: str | None = None,
-    ) -> None:
-        self.environment_client = environment_client
-        self.location = location
-        self.log_url = log_url
-        self.build_id = build_id
-
-    @property
-    def status(self) -> str:
-        raise NotThereYet("ImageBuildDetails.status")
-
-    def get_log(self) -> str:
-        raise NotThereYet("ImageBuildDetails.get_log")
-
-    def wait_for_completion(self, show_output: bool = True) -> ImageBuildDetails:
-        raise NotThereYet("ImageBuildDetails.wait_for_completion")
 
 
 def _with_packages(name: str, conda_specification: str | None, pip_requirements: str | None) -> Environment:

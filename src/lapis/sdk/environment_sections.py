@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from lapis.errors import NotThereYet, UserErrorException
+from lapis.errors import UserErrorException
 from lapis.sdk.conda_dependencies import CondaDependencies
 from lapis.sdk.container_registry import ContainerRegistry
 from lapis.sdk.run_config_element import Field, RunConfigElement, list_of_sections, section
@@ -104,7 +104,11 @@ class DockerBuildContext(RunConfigElement):
 
     @staticmethod
     def from_local_directory(workspace: Any, path: str, dockerfile_path: str = "Dockerfile") -> DockerBuildContext:
-        raise NotThereYet("DockerBuildContext.from_local_directory")
+        """Keep the folder `path` in the workspace and return it as a build context."""
+        from lapis.sdk.environment_files import add_docker_context
+
+        location = add_docker_context(workspace, path, dockerfile_path)
+        return DockerBuildContext(DockerBuildContext.LocationType.StorageAccount, location, dockerfile_path)
 
 
 class DockerSection(RunConfigElement):

@@ -246,7 +246,13 @@ class Run(RunFiles, RunMetrics, RunFamily):
         return paths
 
     def get_environment(self) -> Any:
-        raise NotThereYet("Run.get_environment")
+        """The environment that the run was submitted with."""
+        from lapis.sdk.runconfig import environment_of
+
+        definition = self._facts().get("definition") or self._refresh().get("definition")
+        if not definition:
+            raise UserErrorException(f"Run {self._run_id} was not submitted, so it has no environment of its own.")
+        return environment_of(definition, self.experiment.workspace)
 
     def get_snapshot_id(self) -> str:
         """The id of the code that was sent with the run."""

@@ -355,3 +355,13 @@ def to_run_definition(run_config: RunConfiguration) -> dict[str, Any]:
     if isinstance(run_config.command, (list, tuple)):
         definition["command"] = [str(word) for word in run_config.command]
     return definition
+
+
+def environment_of(definition: dict[str, Any], workspace: Any) -> Environment:
+    """The environment of a run that was submitted; a reference is looked up. Passwords were not kept."""
+    environment = _read_environment(definition["environment"])
+    if isinstance(environment, EnvironmentReference):
+        return environment.get_environment(workspace)
+    environment.docker.base_image_registry.password = None
+    found: Environment = Environment._from_dict(environment._to_dict())
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from lapis.errors import NotThereYet, UserErrorException
+from lapis.errors import UserErrorException
 from lapis.sdk.runconfig import RunConfiguration, apply_distributed
 
 MAX_DURATION_SECONDS_DEFAULT = 2592000
@@ -31,17 +31,19 @@ class ScriptRunConfig:
         command: Any = None,
         docker_runtime_config: Any = None,
     ) -> None:
-        if resume_from is not None:
-            raise NotThereYet("ScriptRunConfig(resume_from=...)")
         if script is not None and command is not None:
             raise UserErrorException("ScriptRunConfig takes either script or command, not both.")
-        if command is not None and arguments:
+        if command is not None and (arguments or resume_from is not None):
             raise UserErrorException(
-                "ScriptRunConfig takes arguments with a script only; with command they are part of the command."
+                "ScriptRunConfig takes arguments and resume_from with a script; they are part of the command otherwise."
             )
         self.source_directory = _checked_path("source_directory", source_directory) or "."
         self.script = _checked_path("script", script)
         self.arguments = _checked_arguments(arguments)
+        if resume_from is not None:
+            from lapis.sdk.resume import resume_arguments  # late: few need it
+
+            self.arguments += resume_arguments(resume_from)
         self.command = _checked_command(command)
         if run_config is not None and not isinstance(run_config, RunConfiguration):
             raise UserErrorException(f"run_config must be a RunConfiguration, not {type(run_config).__name__}.")

@@ -17,6 +17,8 @@ from lapis.errors import (
     UserErrorException,
 )
 from lapis.sdk import run_data
+from lapis.sdk.conda_dependencies import PYTHON_DEFAULT_VERSION
+from lapis.sdk.environment_resolution import resolve
 from lapis.sdk.script_run_config import ScriptRunConfig, get_run_config_from_script_run
 from lapis.sdk.snapshot_sending import send_snapshot
 
@@ -24,14 +26,20 @@ if TYPE_CHECKING:
     from lapis.sdk.experiment import Experiment
     from lapis.sdk.run_family import RunFamily
     from lapis.sdk.runconfig import RunConfiguration
+    from lapis.sdk.workspace import Workspace
 
 _KNOWN = {"run_id", "display_name", "description", "properties"}
 _PLAIN = (str, int, float, bool)
+_EVERYWHERE = ("python", "pip", "setuptools", "wheel")
 
 
 def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | None, more: dict[str, Any]) -> Any:
     from lapis.sdk.run import rehydrate
 
+    if hasattr(config, "_script_run_config"):  # an estimator
+        overrides = {name: more[name] for name in config._overridable if name in more}
+        more = {name: value for name, value in more.items() if name not in overrides}
+        config = config._script_run_config(overrides)
     if not isinstance(config, ScriptRunConfig):
         raise _cannot_submit(config)
     unknown = sorted(set(more) - _KNOWN)
@@ -44,9 +52,12 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
     display_name = check_text("display_name", more.get("display_name"))
     description = check_text("description", more.get("description"))
     run_config = get_run_config_from_script_run(config)
+    if hasattr(run_config.environment, "get_environment"):  # named by reference
+        run_config.environment = run_config.environment.get_environment(experiment.workspace)
     folder = _checked_folder(config.source_directory)
-    job, warnings = _checked_job(run_config, folder)
+    job, warnings = _checked_job(experiment.workspace, run_config, folder)
     given = [*(run_config.arguments or []), *(run_config.command if isinstance(run_config.command, list) else [])]
+    given += run_config.data.values()
     run_id = check_run_id(more.get("run_id") or _new_id(experiment.name))
     data = run_data.collect(given, run_config.data_references, experiment.workspace, run_id)
     job.update(inputs=data.inputs, outputs=data.outputs, url_mirrors=run_data.checked_mirrors())
@@ -82,10 +93,11 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
 
 
 def _cannot_submit(config: Any) -> Exception:
-    known = {"Estimator", "TensorFlow", "Keras", "PyTorch", "SKLearn", "HyperDriveConfig", "Pipeline", "AutoMLConfig"}
-    if type(config).__name__ in known:
+    if type(config).__name__ in {"HyperDriveConfig", "Pipeline", "AutoMLConfig"}:
         return NotThereYet(f"Experiment.submit({type(config).__name__})")
-    return UserErrorException(f"submit() takes a ScriptRunConfig, not {type(config).__name__} ({config!r}).")
+    return UserErrorException(
+        f"submit() takes a ScriptRunConfig or an estimator, not {type(config).__name__} ({config!r})."
+    )
 
 
 def _checked_folder(source_directory: str) -> str:
@@ -95,7 +107,7 @@ def _checked_folder(source_directory: str) -> str:
     return folder
 
 
-def _checked_job(run_config: RunConfiguration, folder: str) -> tuple[dict[str, Any], list[str]]:
+def _checked_job(workspace: Workspace, run_config: RunConfiguration, folder: str) -> tuple[dict[str, Any], list[str]]:
     script, command = run_config.script, run_config.command
     if command:
         script = None
@@ -109,21 +121,16 @@ def _checked_job(run_config: RunConfiguration, folder: str) -> tuple[dict[str, A
             f"Distributed training (communicator '{run_config.communicator}' on {run_config.node_count} nodes) is not "
             "there yet in this release of Lapis."
         )
-    if run_config.data or run_config.output_data:
+    if run_config.output_data or not all(map(run_data.is_data, run_config.data.values())):
         raise NotThereYet("RunConfiguration.data and output_data are not there yet in this release of Lapis.")
-    environment = run_config.environment
-    if not hasattr(environment, "python"):
-        raise NotThereYet(
-            f"Environment '{environment.name}' is named by reference, and registered environments are not there yet in "
-            "this release of Lapis."
-        )
-    python, notices = _interpreter(run_config)
+    python, wanted, notices = _interpreter(workspace, run_config.environment)
     return {
         "script": script,
         "command": command,
         "arguments": [_argument("arguments", each) for each in run_config.arguments or []],
         "python": python,
-        "environment_variables": _variables(environment.environment_variables or {}),
+        "environment": wanted,
+        "environment_variables": _variables(run_config.environment.environment_variables or {}),
         "max_seconds": run_config.max_run_duration_seconds,
         "framework": run_config.framework,
         "communicator": run_config.communicator,
@@ -189,37 +196,33 @@ def _checked_target(target: Any) -> str:
     raise ComputeTargetException(f"No compute target named '{name}' in this workspace. Known: local.")
 
 
-def _interpreter(run_config: RunConfiguration) -> tuple[str, list[str]]:
-    """Which Python runs the script, and what the user should know about the choice."""
-    environment = run_config.environment
+def _interpreter(workspace: Workspace, environment: Any) -> tuple[str, dict[str, Any] | None, list[str]]:
+    """Which Python runs the script, or which environment; and what the user should know about the choice."""
     section = environment.python
     if section.user_managed_dependencies:
         chosen = section.interpreter_path
-        return (sys.executable if chosen in (None, "", "python") else str(chosen)), []
-    asked = _asked_for(environment)
-    if not asked:
-        return sys.executable, []
+        return (sys.executable if chosen in (None, "", "python") else str(chosen)), None, []
+    if not _asked_for(environment):
+        return sys.executable, None, []
     if settings_module.load().environments == "host":
-        return sys.executable, [
-            f"LAPIS_ENVIRONMENTS=host: environment '{environment.name}' is not built; the script runs in "
-            f"{sys.executable}."
-        ]
-    raise NotThereYet(
-        f"Building environments is not there yet in this release of Lapis, and environment '{environment.name}' asks "
-        f"for {', '.join(asked[:5])}{' and more' if len(asked) > 5 else ''}.",
-        "Set environment.python.user_managed_dependencies = True, or LAPIS_ENVIRONMENTS=host, to run in this "
-        "interpreter.",
-    )
+        said = f"environment '{environment.name}' is not built; the script runs in {sys.executable}."
+        return sys.executable, None, [f"LAPIS_ENVIRONMENTS=host: {said}"]
+    resolved = resolve(workspace, environment)
+    wanted = {"name": environment.name, "lock": resolved["lock"], "said": resolved["said"]}
+    told = [
+        f"{each['asked']} -> {each['given'] or 'not installed'}: {each['reason']}" for each in resolved["substitutions"]
+    ]
+    return sys.executable, wanted, [*told, *resolved["notices"]]
 
 
 def _asked_for(environment: Any) -> list[str]:
     """Packages beyond what every environment has."""
     dependencies = environment.python.conda_dependencies
-    asked = [str(package) for package in dependencies.conda_packages if not str(package).startswith("python")]
+    asked = [str(package) for package in dependencies.conda_packages if str(package).split("=")[0] not in _EVERYWHERE]
+    version = dependencies.get_python_version() or PYTHON_DEFAULT_VERSION
+    if version != PYTHON_DEFAULT_VERSION and tuple(version.split(".")[:2]) != tuple(map(str, sys.version_info[:2])):
+        asked.append(f"Python {version}")
     asked += [str(package) for package in dependencies.pip_packages if not str(package).startswith("azureml-")]
-    docker = environment.docker
-    if docker.base_dockerfile or getattr(docker, "enabled", False):
-        asked.append("a Docker image")
     return asked
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lapis.sdk.run import Run
 
 _LOG = "user_logs/std_log.txt"
+_BUILD_LOG = "azureml-logs/20_image_build_log.txt"  # while its environment is being built
 _ENDED = ("Completed", "Failed", "Canceled")
 _WAIT = 20.0
 _FIRST_BYTES = {2: range(0xC0, 0xE0), 3: range(0xE0, 0xF0), 4: range(0xF0, 0xF8)}  # of a character, by its length
@@ -19,19 +20,25 @@ _FIRST_BYTES = {2: range(0xC0, 0xE0), 3: range(0xE0, 0xF0), 4: range(0xF0, 0xF8)
 
 def wait_for_completion(run: Run, show_output: bool, raise_on_error: bool) -> dict[str, Any]:
     screen = _Screen(run) if show_output else None
-    revision, offset = -1, 0
+    revision, log, offset = -1, _LOG, 0
     try:
         while True:
             query: dict[str, Any] = {"revision": revision, "wait": _WAIT}
             if screen is not None:
-                query.update(log=_LOG, offset=offset)
+                query.update(log=log, offset=offset)
             seen = run._call("GET", "/watch", query=query, timeout=_WAIT + 40.0)
             view, revision = seen["run"], seen["run"]["revision"]
             run._view = view
             if screen is not None:
-                screen.tell_status(view)
+                if log == _LOG or view["status"] == "Preparing":  # else: the build's last words come first
+                    screen.tell_status(view)
                 if seen["length"] > offset:
-                    offset += screen.show_log(offset)
+                    offset += screen.show_log(log, offset)
+                needed = _BUILD_LOG if view["status"] == "Preparing" else _LOG
+                if needed != log:
+                    log, offset, revision = needed, 0, -1
+                    screen.turn_to_another_log()
+                    continue
             if view["status"] in _ENDED:
                 break
     except KeyboardInterrupt:
@@ -59,7 +66,7 @@ class _Screen:
 
     def tell_status(self, view: dict[str, Any]) -> None:
         """A line when the run begins to wait for something else; nothing once its log speaks."""
-        if self._headed or view["status"] in _ENDED or not view["stages"]:
+        if (self._headed and view["status"] != "Queued") or view["status"] in _ENDED or not view["stages"]:
             return
         last = view["stages"][-1]
         now = (view["status"], last["reason"])
@@ -68,14 +75,17 @@ class _Screen:
             print(f"{view['status']}: {last['reason']}{ends}", flush=True)
         self._told = now
 
-    def show_log(self, offset: int) -> int:
+    def turn_to_another_log(self) -> None:
+        self._headed = False
+
+    def show_log(self, log: str, offset: int) -> int:
         """Print what the log has from `offset`; how many bytes that were."""
         if not self._headed:
-            heading = f"Streaming {_LOG}"
+            heading = f"Streaming {log}"
             print(f"\n{heading}\n{'=' * len(heading)}\n", flush=True)
             self._headed = True
         pieces: list[bytes] = []
-        self._run._client.download(f"{self._run._base}/files/{_LOG}", pieces.append, {"offset": offset})
+        self._run._client.download(f"{self._run._base}/files/{log}", pieces.append, {"offset": offset})
         data = b"".join(pieces)
         whole = _whole_characters(data)
         sys.stdout.write(data[:whole].decode("utf-8", "replace"))

@@ -319,7 +319,10 @@ class Workspace:
 
     @property
     def environments(self) -> dict[str, Any]:
-        raise NotThereYet("Workspace.environments")
+        """The newest version of each environment by its name, the curated ones too."""
+        from lapis.sdk import environment_registry
+
+        return environment_registry.all_of(self)
 
     @property
     def images(self) -> dict[str, Any]:

@@ -16,16 +16,18 @@ from lapis.domain.settings import Settings
 from lapis.engines import registry
 from lapis.engines.base import Engine
 from lapis.errors import AzureMLException, NotFound, ServiceException, UserErrorException, to_wire
-from lapis.server.api import data, files, runs, workspaces
+from lapis.server.api import data, environments, files, runs, workspaces
 from lapis.server.api.express import Express
 from lapis.server.api.system import System, TheActor, TheSystem, answer
 from lapis.server.control.access import Access
 from lapis.server.control.bulletin import Bulletin
 from lapis.server.control.data import Data
+from lapis.server.control.environments import Environments
 from lapis.server.control.jobs import Address
 from lapis.server.control.reconciler import Reconciler
 from lapis.server.control.runs import Runs
 from lapis.server.control.shelf import open_shelf
+from lapis.server.control.workshop import Workshop
 from lapis.server.control.workspaces import Workspaces
 from lapis.server.gate import Gate
 from lapis.version import VERSION
@@ -38,9 +40,10 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Ca
     access = Access(settings.home)
     bulletin = Bulletin()
     engines: dict[str, Engine] = {"local": registry.make("local", os.path.join(settings.home, "work"))}
-    runs = Runs(shelf, bulletin, lambda: list(engines), now, lambda: reconciler.wake())
+    workshop = Workshop(os.path.join(settings.home, "environments"), lambda: reconciler.wake())
+    runs = Runs(shelf, bulletin, workshop, lambda: list(engines), now, lambda: reconciler.wake())
     address = Address(url, settings.address_file, shelf.blobs.root)
-    reconciler = Reconciler(shelf, runs, engines, access, address, settings.max_runs, now)
+    reconciler = Reconciler(shelf, runs, engines, workshop, access, address, settings.max_runs, now)
     system = System(
         home=settings.home,
         shelf=shelf,
@@ -48,6 +51,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Ca
         workspaces=Workspaces(shelf, now),
         runs=runs,
         data=Data(shelf, settings.home, now),
+        environments=Environments(shelf, workshop, settings.home, now),
         reconciler=reconciler,
         bulletin=bulletin,
         stop=stop,
@@ -68,7 +72,7 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
 
     app = FastAPI(title="Lapis", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.system = system
-    for router in (about, workspaces.router, data.router, runs.router, files.router):
+    for router in (about, workspaces.router, data.router, environments.router, runs.router, files.router):
         app.include_router(router, prefix="/api/v1")
     _include_studio(app)
     app.add_exception_handler(AzureMLException, _deliberate)

@@ -17,6 +17,7 @@ from lapis.domain.run import RunRecord
 from lapis.server.control.access import Access, Actor
 from lapis.server.control.bulletin import Bulletin
 from lapis.server.control.data import Data
+from lapis.server.control.environments import Environments
 from lapis.server.control.reconciler import Reconciler
 from lapis.server.control.runs import Runs
 from lapis.server.control.shelf import Shelf
@@ -31,6 +32,7 @@ class System:
     workspaces: Workspaces
     runs: Runs
     data: Data
+    environments: Environments
     reconciler: Reconciler
     bulletin: Bulletin
     stop: Callable[[], None]

@@ -16,8 +16,9 @@ from lapis.engines.base import Engine, JobState
 from lapis.errors import AzureMLException, NotFound
 from lapis.server.control.access import Access
 from lapis.server.control.jobs import Address, job_spec, recovery_spec
-from lapis.server.control.runs import Runs
+from lapis.server.control.runs import BUILD_LOG, Runs, queue
 from lapis.server.control.shelf import Shelf
+from lapis.server.control.workshop import Workshop
 from lapis.server.store.runs import Queued
 
 MOST_LAUNCHES = 10  # an agent that dies at once, again and again, will not do better the next time
@@ -34,6 +35,7 @@ class Reconciler:
         shelf: Shelf,
         runs: Runs,
         engines: dict[str, Engine],
+        workshop: Workshop,
         access: Access,
         address: Address,
         max_runs: int,
@@ -42,6 +44,7 @@ class Reconciler:
         self._shelf = shelf
         self._runs = runs
         self._engines = engines
+        self._workshop = workshop
         self._access = access
         self._address = address
         self._max_runs = max_runs
@@ -50,6 +53,7 @@ class Reconciler:
         self._stopping = False
         self._asked_to_stop: dict[str, float] = {}
         self._places: dict[str, int] = {}
+        self._build_log_told: dict[str, int] = {}  # by run
         self._served: dict[str, int] = {}  # the last launch of each experiment, by number
         self._host = socket.gethostname()
         self._owned_seen = 0.0
@@ -90,6 +94,7 @@ class Reconciler:
             if self._now() - self._owned_seen > _OWNED_EVERY:
                 self._owned_seen = self._now()
                 self._mind_interactive(self._shelf.runs.owned())
+            self._mind_building(self._shelf.runs.building())
             self._launch_queued(self._shelf.runs.queued(), launched)
         except AzureMLException as error:  # a full disk, say: the next pass tries again
             _log.error("A pass was cut short: %s", error.message)
@@ -154,6 +159,37 @@ class Reconciler:
                     found, handle, "Its process is gone: bringing in what it left"
                 ))  # fmt: skip
 
+    # -- runs whose environment is not there yet
+
+    def _mind_building(self, runs: list[RunRecord]) -> None:
+        """One build for each lock, however many runs wait for it; each of them is told how it goes."""
+        self._workshop.keep_only(run.job["environment"]["lock"] for run in runs if run.job is not None)
+        for run in runs:
+            assert run.job is not None
+            lock = run.job["environment"]["lock"]
+            if self._workshop.ready(lock):
+                self._tell_build(run, lock)
+                self._change(run, lambda found: queue(found, self._now()) if not found.ended else found)
+                self._build_log_told.pop(run.id, None)
+                continue
+            failure = self._workshop.failure(lock)
+            if failure is not None and run.id in self._build_log_told:  # not one of an earlier time
+                self._tell_build(run, lock)
+                error = {"code": "EnvironmentBuildFailed", "message": failure}
+                self._end(run, RunState.FAILED, f"Its environment could not be built: {failure}", error)
+                del self._build_log_told[run.id]
+                continue
+            self._workshop.start(lock)
+            self._tell_build(run, lock)
+
+    def _tell_build(self, run: RunRecord, lock: str) -> None:
+        """What the build said since the last time, into the run's own log."""
+        told = self._build_log_told.setdefault(run.id, 0)
+        fresh = self._workshop.log(lock, told)
+        if fresh:
+            self._runs.grow_log(run, BUILD_LOG, fresh)
+            self._build_log_told[run.id] = told + len(fresh)
+
     # -- queued runs
 
     def _launch_queued(self, queued: list[Queued], launched: list[RunRecord]) -> None:
@@ -192,6 +228,9 @@ class Reconciler:
             packs = self._shelf.blobs.packs_of(entry.hash for entry in tree)
             code = {"manifest": tree.to_json(), "packs": packs}
             spec = job_spec(run, workspace, experiment, self._access, self._address, code, self._now())
+            if run.job.get("environment"):
+                lock = self._workshop.lock(run.job["environment"]["lock"]).to_json()
+                spec = replace(spec, body={**spec.body, "lock": lock, "environments": self._workshop.root})
         try:
             handle = engine.launch(spec)
         except OSError as failure:

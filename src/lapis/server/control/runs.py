@@ -10,14 +10,18 @@ from lapis.domain import run as rules
 from lapis.domain.metrics import Point, assemble, parse_lines
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.tree import check_path
+from lapis.environments.resolve import number_of_packages
 from lapis.errors import ComputeTargetException, Conflict, NotFound, NotThereYet, UserErrorException
 from lapis.server.control.access import Actor
 from lapis.server.control.bulletin import Bulletin
 from lapis.server.control.shelf import Shelf
+from lapis.server.control.workshop import Resolved, Workshop, preface
 from lapis.server.control.workspaces import new_experiment
 from lapis.server.store.runs import RunFilter
 
 STD_LOG = "user_logs/std_log.txt"
+BUILD_LOG = "azureml-logs/20_image_build_log.txt"
+LOCK_FILE = "azureml-logs/environment.lock.txt"
 ALIASES = {STD_LOG: ("azureml-logs/70_driver_log.txt",)}  # the name that older code looks for
 _HEARD_EVERY = 10.0
 
@@ -52,12 +56,14 @@ class Runs:
         self,
         shelf: Shelf,
         bulletin: Bulletin,
+        workshop: Workshop,
         targets: Callable[[], list[str]],
         now: Callable[[], float],
         wake: Callable[[], None],
     ) -> None:
         self._shelf = shelf
         self._bulletin = bulletin
+        self._workshop = workshop
         self._targets = targets
         self._now = now
         self._wake = wake
@@ -72,6 +78,9 @@ class Runs:
         kept = self._shelf.runs.add_many(made, experiment)
         for new in many:
             self._shelf.assets.note_use(workspace_id, new.run_id, new.uses)
+        for run in kept:
+            if run.job is not None and run.job.get("environment"):
+                self._tell_environment(run)
         if any(run.job is not None for run in kept):
             self._wake()
         return kept
@@ -107,16 +116,46 @@ class Runs:
             nonce=new.nonce,
         )
         if new.job is not None:
-            run = rules.advance(run, RunState.PREPARING, reason="Nothing to build: the interpreter is there", at=now)
-            return rules.advance(
-                run, RunState.QUEUED, reason=f"Waiting for a free slot on '{new.target}'", at=now,
-                until="ends as soon as a slot is free",
-            )  # fmt: skip
+            return self._prepared(run, now)
         if new.started:
             where = f"process {new.owner['pid']} on {new.owner['host']}" if new.owner else "its parent's process"
             run = rules.advance(run, RunState.RUNNING, reason=f"Logged from {where}", at=now)
             return run._replace(last_heard=now if new.owner else None)
         return run
+
+    def _prepared(self, run: RunRecord, now: float) -> RunRecord:
+        """Queued if its environment is there, else waiting for it."""
+        wanted = (run.job or {}).get("environment")
+        if not wanted:
+            run = rules.advance(run, RunState.PREPARING, reason="Nothing to build: the interpreter is there", at=now)
+            return queue(run, now)
+        what = f"environment '{wanted['name']}'"
+        if self._workshop.ready(wanted["lock"]):
+            run = rules.advance(run, RunState.PREPARING, reason=f"Nothing to build: {what} is there", at=now)
+            return queue(run, now)
+        count = number_of_packages(self._workshop.lock(wanted["lock"]).packages)
+        return rules.advance(
+            run, RunState.PREPARING, reason=f"Building {what}: {count} packages", at=now,
+            until=f"ends when it is built: {BUILD_LOG} tells how far it is",
+        )  # fmt: skip
+
+    def _tell_environment(self, run: RunRecord) -> None:
+        """The run's build log begins before anything is built, and its lock stays with it for good."""
+        assert run.job is not None
+        wanted = run.job["environment"]
+        lock = self._workshop.lock(wanted["lock"])
+        begin = preface(wanted["name"], Resolved(lock, tuple(wanted.get("said") or ())))
+        if run.state is not RunState.PREPARING:
+            begin += "It was built before: nothing to do.\n"
+        self.grow_log(run, BUILD_LOG, begin.encode())
+        text = "".join(f"# {line}\n" for line in begin.splitlines()) + lock.packages
+        named = {LOCK_FILE: self._shelf.blobs.put_bytes(memoryview(text.encode()))}
+        self._shelf.files.put(run.workspace_id, run.id, named, self._now())
+
+    def grow_log(self, run: RunRecord, name: str, data: bytes) -> None:
+        length = self.log_length(run.workspace_id, run.id, name)
+        self._take_log(run.workspace_id, run.id, name, length, memoryview(data))
+        self._bulletin.tell(run.id)
 
     def _parent(self, actor: Actor, workspace_id: str, new: NewRun) -> RunRecord | None:
         if new.parent_id is None:
@@ -140,6 +179,8 @@ class Runs:
             raise NotThereYet("A run on more than one node is not there yet in this release of Lapis.")
         if new.snapshot_id is None or not self._shelf.snapshots.has(new.snapshot_id):
             raise UserErrorException(f"The run's snapshot '{new.snapshot_id}' is not stored here.")
+        if new.job.get("environment"):
+            self._workshop.lock(new.job["environment"]["lock"])
         script = new.job.get("script")
         if script is not None and all(script != entry.path for entry in self._shelf.snapshots.get(new.snapshot_id)):
             raise UserErrorException(f"The snapshot has no file '{script}' to run. Was it left out by .amlignore?")
@@ -397,6 +438,12 @@ class Runs:
     def _told(self, run: RunRecord) -> RunRecord:
         self._bulletin.tell(run.id)
         return run
+
+
+def queue(run: RunRecord, now: float) -> RunRecord:
+    """`run` with nothing left to prepare."""
+    reason = f"Waiting for a free slot on '{run.target}'"
+    return rules.advance(run, RunState.QUEUED, reason=reason, at=now, until="ends as soon as a slot is free")
 
 
 def _told_steps(run: RunRecord, steps: list[Mapping[str, Any]]) -> RunRecord:

@@ -14,7 +14,7 @@ from lapis.errors import NotFound
 from lapis.server.store.database import Database
 from lapis.server.store.tables import assets, run_assets, runs
 
-DATASTORE, DATASET = "datastore", "dataset"
+DATASTORE, DATASET, ENVIRONMENT = "datastore", "dataset", "environment"
 SAVED = "saved-dataset"  # a definition without a name: what a run read or wrote that nobody registered
 
 

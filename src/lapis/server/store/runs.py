@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from lapis.domain.run import RunRecord
+from lapis.domain.run import RunRecord, RunState
 from lapis.errors import Conflict, NotFound
 from lapis.server.store.database import Database
 from lapis.server.store.prepared import Prepared
@@ -155,6 +155,10 @@ class RunStore:
     def launched(self) -> list[RunRecord]:
         """Runs that an engine has and that have not ended."""
         return self._minded("launched")
+
+    def building(self) -> list[RunRecord]:
+        """Runs whose environment is not there yet."""
+        return self._minded("building")
 
     def owned(self) -> list[RunRecord]:
         """Interactive runs that have not ended."""
@@ -297,7 +301,9 @@ def _why_minded(run: RunRecord) -> str | None:
         return None
     if run.handle is not None:
         return "launched"
-    return "queued" if run.job is not None else "owned" if run.owner is not None else None
+    if run.job is not None:
+        return "building" if run.state is RunState.PREPARING else "queued"
+    return "owned" if run.owner is not None else None
 
 
 def _to_record(row: Row[Any]) -> RunRecord:

@@ -1,0 +1,29 @@
+"""Enters the environment of a run: there already as a rule, built here where this node does not have it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lapis.environments.build import build_and_hold
+from lapis.environments.interpreters import interpreter_for
+from lapis.environments.values import Lock
+
+
+def enter(job: Mapping[str, Any], log: str, canceled: Callable[[], bool]) -> dict[str, Any]:
+    """What changes in the job: its interpreter, and variables that the packages need.
+
+    The environment is held as long as this process and the keeper it forks live, so that nobody prunes it.
+    """
+    if not job.get("lock"):
+        return {}
+    lock = Lock.from_json(job["lock"])
+
+    def say(line: str) -> None:
+        with open(log, "a") as file:
+            file.write(f"Lapis: {line}\n")
+
+    folder, _ = build_and_hold(lock, interpreter_for(lock.python), job["environments"], say, canceled)
+    variables = {"VIRTUAL_ENV": folder, **lock.variables, **(job.get("environment_variables") or {})}
+    return {"python": os.path.join(folder, "bin", "python"), "environment_variables": variables}

@@ -1,0 +1,178 @@
+"""From a lock to a folder with `bin/python`: built once, however many ask, and either whole or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from lapis.environments import bytecode, explain, holding, old_builds, progress, uv
+from lapis.environments.commands import Canceled, Said, Stopped, Tell, never
+from lapis.environments.resolve import number_of_packages
+from lapis.environments.values import Interpreter, Lock
+from lapis.errors import StorageFull, UserErrorException
+
+MARKER = "lapis-environment.json"  # written last: a folder without it is a heap of files, not an environment
+LOOK_EVERY = 0.05
+SAY_AGAIN_EVERY = 30.0
+
+
+def build(lock: Lock, interpreter: Interpreter, root: str, tell: Tell, canceled: Canceled = never) -> str:
+    """The folder of the environment, built if it is not there yet. Of many who ask at once one builds, the rest wait.
+
+    Raises UserErrorException, Unavailable, StorageFull or Stopped; nothing half done stays then.
+    """
+    folder = os.path.join(root, lock.hash)
+    if ready(folder):
+        return folder
+    if interpreter.version != lock.python:
+        raise UserErrorException(
+            f"The environment is locked for Python {lock.python}, and {interpreter.path} is {interpreter.version}. "
+            "Resolve it again for a Python of this machine."
+        )
+    file = _turn(root, lock.hash, folder, tell, canceled)
+    if file is None:
+        return folder
+    try:
+        _build(lock, interpreter, root, folder, tell, canceled, file)
+        holding.share(file)
+        bytecode.compile_later(folder, root, file)
+    finally:
+        os.close(file)
+    return folder
+
+
+def build_and_hold(
+    lock: Lock, interpreter: Interpreter, root: str, tell: Tell, canceled: Canceled = never
+) -> tuple[str, int]:
+    """As `build`, and in use until the returned file is closed here and in all that was forked: none removes it."""
+    while True:
+        folder = build(lock, interpreter, root, tell, canceled)
+        file = holding.hold(root, lock.hash)
+        if ready(folder):
+            os.utime(os.path.join(folder, MARKER))
+            return folder, file
+        os.close(file)  # removed in between
+
+
+def ready(folder: str) -> bool:
+    """Whether it is whole, and the interpreter below it is still on the machine."""
+    return os.path.exists(os.path.join(folder, MARKER)) and os.path.exists(os.path.join(folder, "bin", "python"))
+
+
+def about(folder: str) -> dict[str, Any]:
+    with open(os.path.join(folder, MARKER), encoding="utf-8") as file:
+        found: dict[str, Any] = json.load(file)
+    return found
+
+
+def site_packages(folder: str, python: str) -> str:
+    return os.path.join(folder, "lib", "python" + ".".join(python.split(".")[:2]), "site-packages")
+
+
+def _turn(root: str, name: str, folder: str, tell: Tell, canceled: Canceled) -> int | None:
+    """The right to build it; None if another one has built it meanwhile."""
+    began = time.monotonic()
+    say_at = began
+    while True:
+        file = holding.take(root, name)
+        if ready(folder):
+            if file is not None:
+                os.close(file)
+            return None
+        if file is not None:
+            return file
+        if canceled():
+            raise Stopped(f"Canceled while another process built environment {name}.")
+        if time.monotonic() >= say_at:
+            who = ", ".join(f"process {pid}" for pid in holding.holders(root, name)) or "another process"
+            tell(f"Environment {name} is being built by {who}; waited {time.monotonic() - began:.0f} s so far")
+            say_at = time.monotonic() + SAY_AGAIN_EVERY
+        time.sleep(LOOK_EVERY)
+
+
+def _build(
+    lock: Lock, interpreter: Interpreter, root: str, folder: str, tell: Tell, canceled: Canceled, file: int
+) -> None:
+    began = time.time()
+    log: list[str] = []
+
+    def say(line: str) -> None:
+        log.append(f"{time.time() - began:7.2f} s  {line}\n")
+        tell(line)
+
+    shutil.rmtree(folder, ignore_errors=True)  # what a build that was killed has left
+    count = number_of_packages(lock.packages)
+    say(f"Building environment {lock.hash}: Python {lock.python}, {count} packages")
+    try:
+        _install(lock, interpreter, root, folder, say, canceled, file)
+        site = site_packages(folder, lock.python)
+        _place_shims(lock, site)
+        bytecode.link(site, lock.python, root)
+        seconds = time.time() - began
+        say(f"Environment {lock.hash} is ready after {seconds:.1f} s")
+        _write(folder, "lock.json", json.dumps(lock.to_json(), indent=2))
+        _write(folder, "build.log", "".join(log))
+        marker = {"hash": lock.hash, "python": lock.python, "interpreter": interpreter.path, "packages": count}
+        _write(folder, MARKER, json.dumps({**marker, "created": began, "seconds": round(seconds, 3)}))
+    except BaseException as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, OSError) and error.errno == 28:
+            raise StorageFull(
+                f"The disk of {root} is full; what was half done is removed. Free some space, for instance with "
+                "`lapis env prune`, and try again."
+            ) from error
+        raise
+
+
+def _install(
+    lock: Lock, interpreter: Interpreter, root: str, folder: str, say: Tell, canceled: Canceled, file: int
+) -> None:
+    def checked(said: Said, doing: str) -> None:
+        if not said.ok:
+            raise explain.error(said.complaints, lock.python, doing, uv.cache_folder(root))
+
+    command = ["venv", "--quiet", "--no-project", "--python", interpreter.path, folder]
+    checked(uv.run(command, root, canceled=canceled, keep_open=[file]), "making the environment")
+    if not number_of_packages(lock.packages):
+        return
+    wanted = os.path.join(folder, "requirements.txt")
+    _write(folder, "requirements.txt", lock.packages)
+    command = ["pip", "sync", wanted, "--python", os.path.join(folder, "bin", "python"), "--link-mode", "hardlink"]
+    command += [*(option for option in uv.options(lock.pip_options) if option != "--no-deps")]
+    command += ["--require-hashes"] if _all_hashed(lock.packages) else []
+    if uv.run([*command, "--offline"], root, progress.of_uv(say), canceled, [file]).ok:
+        return  # the cache had it all: no question to any index
+
+    def sync(more: Sequence[str]) -> Said:
+        return uv.run([*command, *more], root, progress.of_uv(say), canceled, [file])
+
+    checked(old_builds.tried(sync, folder, lock.python, say), "installing the packages")
+
+
+def _all_hashed(packages: str) -> bool:
+    """Sources of version control and folders have no hash; a commit names the former as exactly."""
+    lines = packages.splitlines()
+    starts = [at for at, line in enumerate(lines) if line and not line.startswith((" ", "#", "-"))]
+    return all(lines[at].rstrip().endswith("\\") or "--hash" in lines[at] for at in starts) and "-e " not in packages
+
+
+def _place_shims(lock: Lock, site: str) -> None:
+    if not lock.shims:
+        return
+    from importlib import import_module
+
+    for name, text in import_module("lapis.environments.old_code").shim_files(lock.shims).items():
+        _write(site, name, text)
+
+
+def _write(folder: str, name: str, text: str) -> None:
+    """Whole or not at all; and never into a file that other environments share by a hard link."""
+    path = os.path.join(folder, name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path + ".tmp", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(path + ".tmp", path)

@@ -1,0 +1,80 @@
+"""From a recipe to a lock: which version of which package, known by its hashes, before anything is installed."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+
+from lapis.environments import explain, old_builds, progress, uv
+from lapis.environments.commands import Canceled, Said, Tell, never
+from lapis.environments.values import Interpreter, Lock, Recipe
+
+# To find out at once that the network is away: two tries, seconds each. What the user has set counts instead.
+_IMPATIENT = {"UV_HTTP_TIMEOUT": "15", "UV_HTTP_CONNECT_TIMEOUT": "5", "UV_HTTP_RETRIES": "1"}
+
+
+def resolve(
+    recipe: Recipe, interpreter: Interpreter, tell: Tell, canceled: Canceled = never, root: str | None = None
+) -> Lock:
+    """Pin every package of `recipe` for this machine and `interpreter`. Conflicts are told here, nothing is installed.
+
+    Without the network it works as far as the cache of `root` knows the packages. Raises UserErrorException,
+    Unavailable if the index cannot be reached, StorageFull, or Stopped.
+    """
+    root = root or uv.default_root()
+    began = time.monotonic()
+    count = len(recipe.requirements)
+    tell(f"Resolving {count} {'requirement' if count == 1 else 'requirements'} for Python {interpreter.version}")
+    packages = _pinned(recipe, interpreter, root, tell, canceled) if recipe.requirements else ""
+    tell(f"Resolved {number_of_packages(packages)} packages in {time.monotonic() - began:.1f} s")
+    return Lock(
+        python=interpreter.version,
+        platform=this_platform(),
+        packages=packages,
+        pip_options=recipe.pip_options,
+        shims=recipe.shims,
+        variables=dict(recipe.variables),
+        substitutions=recipe.substitutions,
+        notices=recipe.notices,
+    )
+
+
+def this_platform() -> str:
+    return f"{sys.platform}-{platform.machine()}"
+
+
+def number_of_packages(packages: str) -> int:
+    return sum(1 for line in packages.splitlines() if line and not line.startswith((" ", "#", "-")))
+
+
+def _pinned(recipe: Recipe, interpreter: Interpreter, root: str, tell: Tell, canceled: Canceled) -> str:
+    with tempfile.TemporaryDirectory(prefix="lapis-resolve-") as folder:
+        wanted = _file(folder, "requirements", recipe.requirements)
+        command = ["pip", "compile", wanted, "--python", interpreter.path, *uv.options(recipe.pip_options)]
+        command += ["--constraints", _file(folder, "constraints", recipe.constraints)] if recipe.constraints else []
+        command += ["--generate-hashes", "--no-header", "--no-annotate"]
+
+        def compile_with(more: Sequence[str]) -> Said:
+            said = uv.run([*command, *more], root, progress.of_uv(tell), canceled, variables=_IMPATIENT)
+            if said.ok or not explain.network_is_away(said.complaints):
+                return said
+            offline = uv.run([*command, *more, "--offline"], root, canceled=canceled)
+            if offline.ok:
+                tell("The package index cannot be reached; the cache of this machine knows all the packages.")
+            return offline if offline.ok else said
+
+        said = old_builds.tried(compile_with, folder, interpreter.version, tell)
+    if said.ok:
+        return said.output
+    raise explain.error(said.complaints, interpreter.version, "resolving the packages", uv.cache_folder(root))
+
+
+def _file(folder: str, name: str, lines: Sequence[str]) -> str:
+    path = os.path.join(folder, f"{name}.txt")
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)
+    return path

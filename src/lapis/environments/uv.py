@@ -1,0 +1,109 @@
+"""Finds uv and runs it, with the indexes that the user has told uv or pip about."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from lapis.domain import settings
+from lapis.environments import commands
+from lapis.environments.commands import Canceled, Said, Tell
+from lapis.environments.pip_settings import variables_for_uv
+from lapis.errors import UserErrorException
+
+# Variables that say something about the interpreter that asks; the environment that is built is another one.
+_OF_THE_ASKER = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_PYTHON", "UV_PROJECT")
+# pip's options of a requirements file, and uv's name for each. With a value:
+_VALUED = {
+    "-i": "--index-url",
+    "--index-url": "--index-url",
+    "--extra-index-url": "--extra-index-url",
+    "-f": "--find-links",
+    "--find-links": "--find-links",
+    "--no-binary": "--no-binary",
+    "--only-binary": "--only-binary",
+    "--trusted-host": "--allow-insecure-host",
+}
+_FLAGS = {"--no-index": ["--no-index"], "--pre": ["--prerelease", "allow"], "--no-deps": ["--no-deps"]}
+# What uv does anyway, or what changes nothing about the packages.
+_NEEDLESS = {"--no-cache-dir", "--upgrade", "-U", "--prefer-binary", "--process-dependency-links", "--require-hashes"}
+_NEEDLESS |= {"--disable-pip-version-check", "--no-warn-script-location", "--quiet", "-q", "--verbose", "-v", "--user"}
+_NEEDLESS |= {"--ignore-installed", "-I", "--force-reinstall", "--no-build-isolation"}
+_NEEDLESS_VALUED = {"--use-feature", "--use-deprecated", "--timeout", "--default-timeout", "--retries"}
+
+
+def find() -> str:
+    """The uv of this interpreter's environment, else of the uv package, else of the PATH."""
+    beside = os.path.join(os.path.dirname(sys.executable), "uv")
+    if os.access(beside, os.X_OK):
+        return beside
+    try:
+        from uv import find_uv_bin
+
+        return str(find_uv_bin())
+    except (ImportError, FileNotFoundError):
+        pass
+    found = shutil.which("uv")
+    if found is None:
+        raise UserErrorException(
+            f"uv builds the environments, and there is none beside {sys.executable} or on the PATH. Install it there: "
+            "pip install uv."
+        )
+    return found
+
+
+def default_root() -> str:
+    """Where this machine's environments lie."""
+    return os.path.join(settings.home(), "environments")
+
+
+def cache_folder(root: str) -> str:
+    """uv's cache: on the file system of the environments, so that they share its files by hard links."""
+    return os.environ.get("UV_CACHE_DIR") or os.path.join(os.path.dirname(os.path.abspath(root)), "cache", "uv")
+
+
+def run(
+    arguments: Sequence[str],
+    root: str,
+    tell: Tell = commands.silent,
+    canceled: Canceled = commands.never,
+    keep_open: Sequence[int] = (),
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> Said:
+    """Run uv with the cache that belongs to `root`. `variables` count where the user has not set them."""
+    os.makedirs(root, exist_ok=True)  # its working folder: one without a project's own uv settings
+    environment = {**variables, **environment_for(os.environ), "UV_CACHE_DIR": cache_folder(root)}
+    return commands.run([find(), *arguments], environment, root, tell, canceled, keep_open)
+
+
+def environment_for(environ: Mapping[str, str]) -> dict[str, str]:
+    kept = {name: value for name, value in environ.items() if name not in _OF_THE_ASKER}
+    ours = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
+    # As pip does: of all indexes the best version. uv would take the first index that knows the name at all, and
+    # definitions that were written for pip name extra indexes that hold old versions of everything.
+    defaults = {"UV_INDEX_STRATEGY": "unsafe-best-match", **variables_for_uv(environ)}
+    return {**defaults, **kept, **ours}
+
+
+def options(pip_options: Sequence[str]) -> list[str]:
+    """A definition's pip options as uv takes them. One that is not known is an error: it may matter."""
+    words = [word for line in pip_options for word in shlex.split(line)]
+    found: list[str] = []
+    while words:
+        name, equals, value = words.pop(0).partition("=")
+        if name in _FLAGS:
+            found += _FLAGS[name]
+        elif name in _VALUED or name in _NEEDLESS_VALUED:
+            if not equals:
+                if not words:
+                    raise UserErrorException(f"The pip option {name} needs a value.")
+                value = words.pop(0)
+            found += [_VALUED[name], value] if name in _VALUED else []
+        elif name not in _NEEDLESS:
+            known = ", ".join(sorted(name for name in {*_FLAGS, *_VALUED} if name.startswith("--")))
+            raise UserErrorException(f"The pip option '{name}' cannot be used in an environment. Known: {known}.")
+    return found

@@ -1,0 +1,42 @@
+"""Asks the server what an environment comes to, before anything else is sent."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+from lapis.domain import settings
+
+if TYPE_CHECKING:
+    from lapis.sdk.workspace import Workspace
+
+_LONGEST = 900.0  # seconds; a large environment over a slow line
+_QUIET = 1.0  # seconds before somebody would wonder
+_AGAIN = 15.0
+
+
+def resolve(workspace: Workspace, environment: Any) -> dict[str, Any]:
+    """The lock, and what was substituted on the way to it. Quick for a definition that was resolved before."""
+    body = {"definition": environment._to_dict(), "strict": settings.load().strict}
+    done = threading.Event()
+    threading.Thread(target=_say_what_takes_so_long, args=(environment.name, done), daemon=True).start()
+    try:
+        reply = workspace._client.call("POST", workspace._base + "/environments/resolve", body, timeout=_LONGEST)
+    finally:
+        done.set()
+    return dict(reply)
+
+
+def _say_what_takes_so_long(name: str, done: threading.Event) -> None:
+    seconds = 0.0
+    pause = _QUIET
+    while not done.wait(pause):
+        seconds += pause
+        print(
+            f"Lapis: resolving environment '{name}': asking the package index which versions fit together "
+            f"({seconds:.0f} s)",
+            file=sys.stderr,
+            flush=True,
+        )
+        pause = _AGAIN

@@ -1,0 +1,197 @@
+"""What can be done with environments: registered, found, resolved, built."""
+
+from __future__ import annotations
+
+import copy
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from lapis.environments.curated import curated, curated_names
+from lapis.errors import NotFound, UserErrorException
+from lapis.server.control.access import Actor
+from lapis.server.control.shelf import Shelf
+from lapis.server.control.workshop import Resolved, Workshop
+from lapis.server.store.assets import ENVIRONMENT, Asset
+from lapis.server.store.sealed import Sealer
+
+_LATEST = "latest"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """An environment that somebody wants resolved or built."""
+
+    __pydantic_config__ = {"extra": "forbid"}
+
+    definition: dict[str, Any] = field(repr=False)
+    strict: bool = False
+
+
+class Environments:
+    def __init__(self, shelf: Shelf, workshop: Workshop, home: str, now: Callable[[], float]) -> None:
+        self._shelf = shelf
+        self._workshop = workshop
+        self._sealer = Sealer(home)
+        self._now = now
+
+    # -- registered
+
+    def register(self, actor: Actor, workspace_id: str, definition: Mapping[str, Any]) -> dict[str, Any]:
+        """Keep the next version; the same definition again is the version that there is."""
+        actor.may_change_workspace()
+        name = definition.get("name")
+        if not isinstance(name, str) or not name:
+            raise UserErrorException("An environment needs a name to be registered.")
+        if name.lower().startswith("azureml"):
+            raise UserErrorException(
+                f"Environment '{name}' cannot be registered: names that begin with AzureML are kept for curated "
+                "environments. Use environment.clone('another-name') and register that."
+            )
+        asked = definition.get("version")
+        plain, sealed = self._sealed(definition)
+        same = next((each for each in self._all_of(workspace_id, name) if each.body["definition"] == plain), None)
+        if same is not None and asked in (None, same.body["version"]):
+            return self._view(same)
+        if any(asked == each.body["version"] for each in self._all_of(workspace_id, name)):
+            raise UserErrorException(
+                f"Version {asked} of environment '{name}' is another definition already. Leave the version out to "
+                "register the next one."
+            )
+
+        def which(newest: Asset | None) -> Asset | None:
+            version = asked or str(newest.version + 1 if newest is not None else 1)
+            asset.body.update(version=str(version))
+            return None
+
+        body: dict[str, Any] = {"definition": plain, "sealed": sealed, "labels": []}
+        asset = Asset(str(uuid.uuid4()), workspace_id, ENVIRONMENT, name, self._now(), body=body)
+        return self._view(self._shelf.assets.add(asset, which))
+
+    def get(
+        self, actor: Actor, workspace_id: str, name: str, version: str | None = None, label: str | None = None
+    ) -> dict[str, Any]:
+        actor.may_read(workspace_id)
+        there = self._all_of(workspace_id, name)
+        if not there:
+            return self._curated(actor, workspace_id, name, version)
+        if version is not None:
+            there = [each for each in there if each.body["version"] == version]
+        elif label not in (None, _LATEST):
+            there = [each for each in there if label in each.body["labels"]]
+        if there:
+            return self._view(there[0])
+        known = ", ".join(each.body["version"] for each in reversed(self._all_of(workspace_id, name)))
+        which = f"version {version}" if version is not None else f"version labelled '{label}'"
+        raise NotFound(f"Environment '{name}' has no {which}. Known versions: {known}.")
+
+    def all(self, actor: Actor, workspace_id: str) -> list[dict[str, Any]]:
+        """The newest version of each, and the curated ones."""
+        actor.may_read(workspace_id)
+        mine = self._shelf.assets.find(workspace_id, ENVIRONMENT, newest=True)
+        return [self._view(each) for each in mine] + [self._curated_view(name) for name in curated_names()]
+
+    def label(self, actor: Actor, workspace_id: str, name: str, version: str, labels: list[str]) -> dict[str, Any]:
+        """A label is on one version of a name at most: it moves."""
+        actor.may_change_workspace()
+        self.get(actor, workspace_id, name, version)
+        for each in self._all_of(workspace_id, name):
+            kept = [label for label in each.body["labels"] if label not in labels]
+            if each.body["version"] == version:
+                kept += [label for label in labels if label != _LATEST]
+            self._shelf.assets.change(workspace_id, each.id, partial(_with_labels, kept))
+        return self.get(actor, workspace_id, name, version)
+
+    def _all_of(self, workspace_id: str, name: str) -> list[Asset]:
+        """Every version, the newest first."""
+        return self._shelf.assets.find(workspace_id, ENVIRONMENT, name)
+
+    def _view(self, asset: Asset) -> dict[str, Any]:
+        definition = copy.deepcopy(asset.body["definition"])
+        if asset.body.get("sealed"):
+            secrets = self._sealer.open(asset.body["sealed"], f"environment '{asset.name}'")
+            definition["docker"]["baseImageRegistry"].update(secrets)
+        definition["version"] = asset.body["version"]
+        shown = {"name": asset.name, "version": asset.body["version"], "labels": asset.body["labels"]}
+        return {**shown, "definition": definition, "created_at": asset.created_at, "curated": False}
+
+    def _sealed(self, definition: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
+        """The definition without its version and without its registry's password, which is kept apart."""
+        plain = copy.deepcopy({key: value for key, value in definition.items() if key not in ("version", "assetId")})
+        registry = (plain.get("docker") or {}).get("baseImageRegistry") or {}
+        secrets = {"password": registry["password"]} if registry.get("password") else {}
+        if not secrets:
+            return plain, None
+        registry["password"] = None
+        return plain, self._sealer.seal(secrets)
+
+    def _curated(self, actor: Actor, workspace_id: str, name: str, version: str | None) -> dict[str, Any]:
+        if curated(name) is None:
+            mine = sorted({each.name for each in self._shelf.assets.find(workspace_id, ENVIRONMENT, newest=True)})
+            workspace = self._shelf.workspaces.find(id=workspace_id)[0]["name"]
+            raise NotFound(
+                f"No environment named '{name}' in workspace '{workspace}'. Registered: {', '.join(mine) or 'none'}. "
+                "Curated ones: Environment.list(ws), or `lapis env list --curated`."
+            )
+        return self._curated_view(name, version)
+
+    def _curated_view(self, name: str, version: str | None = None) -> dict[str, Any]:
+        definition = dict(curated(name) or {}, version=version or "1")  # Azure counted builds; ours is one
+        shown = {"name": definition["name"], "version": definition["version"], "labels": [], "curated": True}
+        return {**shown, "definition": definition, "created_at": None}
+
+    # -- resolved and built
+
+    def resolve(self, actor: Actor, workspace_id: str, wish: Wish) -> dict[str, Any]:
+        actor.may_read(workspace_id)
+        resolved = self._workshop.resolve(wish.definition, wish.strict)
+        return {**self._lock_view(resolved), "built": self._workshop.ready(resolved.lock.hash)}
+
+    def build(self, actor: Actor, workspace_id: str, wish: Wish) -> dict[str, Any]:
+        """See to it that it is built, whether or not a run waits for it."""
+        actor.may_change_workspace()
+        resolved = self._workshop.resolve(wish.definition, wish.strict)
+        self._workshop.start(resolved.lock.hash, by_hand=True)
+        return {**self._lock_view(resolved), **self.build_status(actor, workspace_id, resolved.lock.hash)}
+
+    def build_status(self, actor: Actor, workspace_id: str, lock_hash: str) -> dict[str, Any]:
+        actor.may_read(workspace_id)
+        self._workshop.lock(lock_hash)
+        failure = self._workshop.failure(lock_hash)
+        status = "Succeeded" if self._workshop.ready(lock_hash) else "Failed" if failure else "Running"
+        length = len(self._workshop.log(lock_hash))
+        return {"id": lock_hash, "status": status, "error": failure, "log_length": length}
+
+    def build_log(self, actor: Actor, workspace_id: str, lock_hash: str, offset: int) -> bytes:
+        actor.may_read(workspace_id)
+        self._workshop.lock(lock_hash)
+        return self._workshop.log(lock_hash, offset)
+
+    def details(self, actor: Actor, workspace_id: str, wish: Wish) -> dict[str, Any]:
+        """What SDK v1 tells of an environment's image; here of the folder that stands for it."""
+        lock = self.resolve(actor, workspace_id, wish)
+        folder = f"{self._workshop.root}/{lock['lock']}"
+        return {
+            "dockerImage": {"name": f"azureml/azureml_{lock['lock']}", "registry": {"address": None}},
+            "imageExistsInRegistry": lock["built"],
+            "pythonEnvironment": {"interpreterPath": f"{folder}/bin/python", "condaEnvironmentPath": folder},
+            "dockerfile": None,
+            "lock": lock,
+        }
+
+    def _lock_view(self, resolved: Resolved) -> dict[str, Any]:
+        lock = resolved.lock
+        return {
+            "lock": lock.hash,
+            "python": lock.python,
+            "packages": [line.split()[0] for line in lock.packages.splitlines() if "==" in line and line[0] != " "],
+            "substitutions": [{"asked": s.asked, "given": s.given, "reason": s.reason} for s in lock.substitutions],
+            "notices": list(lock.notices),
+            "said": list(resolved.said),
+        }
+
+
+def _with_labels(labels: list[str], asset: Asset) -> Asset:
+    return replace(asset, body={**asset.body, "labels": labels})

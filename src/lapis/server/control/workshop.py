@@ -1,0 +1,176 @@
+"""Where environments are resolved and built: a lock for each definition, a process for each lock not built yet."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lapis.environments.build import ready
+from lapis.environments.interpreters import interpreters
+from lapis.environments.recipe import recipe
+from lapis.environments.resolve import number_of_packages, resolve
+from lapis.environments.values import Lock
+from lapis.errors import NotFound
+
+_HASH = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True)
+class Resolved:
+    lock: Lock
+    said: tuple[str, ...]  # what the resolver told
+
+
+class Workshop:
+    """Keeps everything in files, so that the next server finds it: locks/ and resolved/ beside the environments."""
+
+    def __init__(self, root: str, when_done: Callable[[], None]) -> None:
+        self.root = root
+        self._when_done = when_done
+        self._by_hand: set[str] = set()  # asked for by a user, not by a run
+        self._builders: dict[str, subprocess.Popen[bytes]] = {}
+        self._resolving: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        for folder in (root, os.path.join(root, "locks"), os.path.join(root, "resolved")):
+            os.makedirs(folder, exist_ok=True)
+
+    # -- resolved
+
+    def resolve(self, definition: Mapping[str, Any], strict: bool) -> Resolved:
+        """The lock of a definition. What was resolved once stays so: the same definition, the same packages."""
+        machine = interpreters()
+        plan = recipe(definition, pythons=[each.version for each in machine], gpu=has_gpu(), strict=strict)
+        interpreter = next(each for each in machine if each.version == plan.python)
+        key = hashlib.sha256(json.dumps(asdict(plan), sort_keys=True).encode()).hexdigest()[:32]
+        path = os.path.join(self.root, "resolved", f"{key}.json")
+        with self._resolving[key]:  # twenty runs that ask at once wait for one answer
+            known = _read(path)
+            if known is not None:
+                return Resolved(self.lock(known["lock"]), tuple(known["said"]))
+            said: list[str] = []
+            lock = resolve(plan, interpreter, said.append, root=self.root)
+            _write(self.lock_file(lock.hash), lock.to_json())
+            _write(path, {"lock": lock.hash, "said": said})
+            return Resolved(lock, tuple(said))
+
+    def lock(self, lock_hash: str) -> Lock:
+        found = _read(self.lock_file(lock_hash))
+        if found is None:
+            raise NotFound(f"There is no lock '{lock_hash}' here. Submit again: the environment is resolved anew.")
+        return Lock.from_json(found)
+
+    def lock_file(self, lock_hash: str) -> str:
+        if not _HASH.fullmatch(lock_hash):
+            raise NotFound(f"{lock_hash!r} is not the hash of a lock.")
+        return os.path.join(self.root, "locks", f"{lock_hash}.json")
+
+    # -- built
+
+    def ready(self, lock_hash: str) -> bool:
+        return ready(os.path.join(self.root, lock_hash))
+
+    def start(self, lock_hash: str, by_hand: bool = False) -> None:
+        """See to it that somebody builds it. A failure of an earlier time is forgotten."""
+        if by_hand:
+            self._by_hand.add(lock_hash)
+        builder = self._builders.get(lock_hash)
+        if self.ready(lock_hash) or (builder is not None and builder.poll() is None):
+            return
+        _remove(self._failure_file(lock_hash))
+        self.lock(lock_hash)  # a lock that is not there is the caller's fault, not the builder's
+        with open(self.log_file(lock_hash), "wb") as log:
+            builder = subprocess.Popen(
+                [sys.executable, "-m", "lapis.environments", self.lock_file(lock_hash), self.root],
+                env={name: value for name, value in os.environ.items() if name != "LAPIS_TOKEN"},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._builders[lock_hash] = builder
+        threading.Thread(target=lambda: (builder.wait(), self._when_done()), daemon=True).start()
+
+    def started(self, lock_hash: str) -> bool:
+        return lock_hash in self._builders
+
+    def failure(self, lock_hash: str) -> str | None:
+        """Why it could not be built, once that is certain."""
+        builder = self._builders.get(lock_hash)
+        if builder is None or builder.poll() is None or self.ready(lock_hash):
+            return None
+        told = _read(self._failure_file(lock_hash))
+        if told is not None:
+            return str(told["message"])
+        return (
+            f"The process that built it ended with {builder.returncode}. Its last words: {self._last_words(lock_hash)}"
+        )
+
+    def keep_only(self, wanted: Iterable[str]) -> None:
+        """End the builders that nobody waits for any more; what they had downloaded stays in uv's cache."""
+        for lock_hash in set(self._builders) - set(wanted) - self._by_hand:
+            builder = self._builders.pop(lock_hash)
+            if builder.poll() is None:
+                builder.terminate()
+
+    def log_file(self, lock_hash: str) -> str:
+        return os.path.join(self.root, f"{lock_hash}.log")
+
+    def log(self, lock_hash: str, offset: int = 0) -> bytes:
+        try:
+            with open(self.log_file(lock_hash), "rb") as file:
+                file.seek(offset)
+                return file.read()
+        except FileNotFoundError:
+            return b""
+
+    def _last_words(self, lock_hash: str) -> str:
+        return self.log(lock_hash)[-500:].decode("utf-8", "replace").strip() or "none"
+
+    def _failure_file(self, lock_hash: str) -> str:
+        return os.path.join(self.root, f"{lock_hash}.failed.json")
+
+
+def preface(name: str | None, resolved: Resolved) -> str:
+    """How the build log of a run begins: what was asked for, what it became, and why."""
+    lock = resolved.lock
+    count = number_of_packages(lock.packages)
+    lines = [f"Environment '{name}': Python {lock.python}, {count} packages, lock {lock.hash}", *resolved.said]
+    lines += [f"Substituted: {each}" for each in lock.substitutions]
+    lines += [f"Note: {each}" for each in lock.notices]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def has_gpu() -> bool:
+    return shutil.which("nvidia-smi") is not None
+
+
+def _read(path: str) -> dict[str, Any] | None:
+    try:
+        with open(path) as file:
+            found: dict[str, Any] = json.load(file)
+            return found
+    except FileNotFoundError:
+        return None
+
+
+def _write(path: str, value: object) -> None:
+    temporary = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
+    with open(temporary, "w") as file:
+        json.dump(value, file)
+    os.replace(temporary, path)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
