@@ -89,6 +89,7 @@ def serve(settings: Settings) -> int:
     # uvicorn would install handlers of its own and raise the signal again at the end; we just leave
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)
+    threading.Thread(target=_leave_when_home_is_gone, args=(system, lock), daemon=True).start()
     if settings.idle_seconds > 0:
         threading.Thread(target=_leave_when_idle, args=(system, settings.idle_seconds), daemon=True).start()
     import asyncio
@@ -178,6 +179,22 @@ def _leave_when_idle(system: object, seconds: float) -> None:
     while not system.stopping.wait(min(1.0, seconds / 4)):
         if time.monotonic() - system.last_request > seconds and system.shelf.runs.count_active() == 0:
             system.stop()
+
+
+def _leave_when_home_is_gone(system: object, lock: IO[str]) -> None:
+    """Somebody removed the folder: what is served here is not there any more, and another server may have the place."""
+    from lapis.server.api.system import System
+
+    assert isinstance(system, System)
+    mine = os.fstat(lock.fileno()).st_ino
+    while not system.stopping.wait(2.0):
+        try:
+            there = os.stat(lock.name).st_ino == mine
+        except OSError:
+            there = False
+        if not there:
+            system.stop()
+            return
 
 
 if __name__ == "__main__":
