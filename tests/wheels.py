@@ -28,5 +28,5 @@ def make_wheel(
     files[f"{info}/RECORD"] = "".join(f"{each},,\n" for each in (*files, f"{info}/RECORD"))
     with zipfile.ZipFile(path, "w") as wheel:
         for file, text in files.items():
-            wheel.writestr(file, text)
+            wheel.writestr(zipfile.ZipInfo(file), text)  # without the time: the same content, the same hash
     return path

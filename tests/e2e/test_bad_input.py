@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from azureml.core import Environment, Experiment, Run, RunConfiguration, ScriptRunConfig, Workspace
-from azureml.core.conda_dependencies import CondaDependencies
 from azureml.core.runconfig import MpiConfiguration
 from azureml.exceptions import (
     AzureMLException,
@@ -154,10 +153,6 @@ def test_an_unknown_compute_target_is_told_with_the_known_ones(experiment: Exper
 
 
 def test_what_a_later_release_brings_is_refused_by_its_name(experiment: Experiment, source: Path) -> None:
-    environment = Environment("with-packages")
-    environment.python.conda_dependencies = CondaDependencies.create(pip_packages=["scikit-learn"])
-    with pytest.raises(NotImplementedError, match="'with-packages' asks for scikit-learn.*user_managed_dependencies"):
-        experiment.submit(ScriptRunConfig(source, script="train.py", environment=environment))
     with pytest.raises(NotImplementedError, match="Distributed training"):
         experiment.submit(
             ScriptRunConfig(source, script="train.py", distributed_job_config=MpiConfiguration(node_count=2))

@@ -366,7 +366,8 @@ def _choose_tensorflow_build(draft: _Draft, minor: Version, gpu: bool, strict: b
 
 
 def _add_what_was_always_there(draft: _Draft) -> None:
-    if draft.packages:
+    """Unless the user named the only places to install from: they may not have them."""
+    if draft.packages and "--no-index" not in draft.options:
         draft.add(*world.ALWAYS_THERE)
 
 
