@@ -168,14 +168,18 @@ def stages(run: RunRecord, now: float) -> list[dict[str, Any]]:
 
 
 def set_properties(run: RunRecord, properties: Mapping[str, str]) -> RunRecord:
+    return run._replace(properties=with_properties(f"run {run.id}", run.properties, properties))
+
+
+def with_properties(whose: str, there: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
     """Properties cannot be changed once set; setting the same value again is no change."""
-    for key, value in properties.items():
-        if key in run.properties and run.properties[key] != value:
+    for key, value in more.items():
+        if key in there and there[key] != value:
             raise Conflict(
-                f"Property '{key}' of run {run.id} is already '{run.properties[key]}' and properties cannot be "
-                "changed once set. Use a tag for what may change."
+                f"Property '{key}' of {whose} is already '{there[key]}' and properties cannot be changed once set. Use "
+                "a tag for what may change."
             )
-    return run._replace(properties={**run.properties, **properties})
+    return {**there, **more}
 
 
 def check_experiment_name(name: Any) -> str:

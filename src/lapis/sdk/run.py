@@ -380,7 +380,17 @@ class Run(RunFiles, RunMetrics, RunFamily):
         resource_configuration: Any = None,
         **kwargs: Any,
     ) -> Any:
-        raise NotThereYet("Run.register_model")
+        """Make a file or a folder of this run the next version of a model. Without `model_path`, that of its name."""
+        from lapis.sdk.model import register_from_run
+
+        about = {
+            "tags": tags, "properties": properties, "description": description, "datasets": datasets,
+            "model_framework": model_framework, "model_framework_version": model_framework_version,
+            "sample_input_dataset": sample_input_dataset, "sample_output_dataset": sample_output_dataset,
+            "resource_configuration": resource_configuration,
+        }  # fmt: skip
+        self._bring_in(model_path or model_name)
+        return register_from_run(self, model_name, model_path, about)
 
     def get_secret(self, name: str) -> Any:
         raise NotThereYet("Run.get_secret")

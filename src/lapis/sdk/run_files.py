@@ -9,6 +9,7 @@ from lapis.domain.tree import check_path, resolve_under
 from lapis.errors import AzureMLException, SnapshotException, UserErrorException
 from lapis.sdk.client import quoted
 from lapis.sdk.shipping import read_chunks
+from lapis.sdk.snapshot import hash_file
 
 if TYPE_CHECKING:
     from lapis.sdk.client import Client
@@ -141,6 +142,23 @@ class RunFiles:
         os.replace(target + ".part", target)
         return target
 
+    def _bring_in(self, path: str) -> None:
+        """Store what lies here under that name, if this process is the run's own: a script registers what it just
+        wrote, before anybody has come to collect it."""
+        if not isinstance(path, str) or not self._is_own() or not os.path.exists(path):
+            return
+        name = _artifact_name(path.rstrip("/"))
+        stored = {file["name"]: file["hash"] for file in self._files()}
+        if os.path.isdir(path):
+            here = {f"{name}/{os.path.relpath(os.path.join(f, n), path)}": os.path.join(f, n)
+                    for f, _, names in os.walk(path) for n in names}  # fmt: skip
+        else:
+            here = {name: path}
+        self._upload([(each, file) for each, file in here.items() if each not in stored])
+
+    def _is_own(self) -> bool:
+        return os.environ.get("AZUREML_RUN_ID") == self._run_id or getattr(self, "_recorder", None) is not None
+
     def _files(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._call("GET", "/files")["files"]
         return found
@@ -153,7 +171,7 @@ class RunFiles:
         stored = {file["name"]: file["hash"] for file in self._files()}
         for name, path in pairs:
             # the same content is no conflict: what a script writes to outputs/ may have been taken up before
-            if name in stored and stored[name] != _hash_of(path):
+            if name in stored and stored[name] != hash_file(path)[0]:
                 raise UserErrorException(
                     f"Run {self._run_id} has a file named '{name}' already, and a stored file is not overwritten. "
                     "Choose another name."
@@ -204,16 +222,6 @@ class RunFiles:
             if os.path.exists(part):
                 os.remove(part)
             raise
-
-
-def _hash_of(path: Any) -> str:
-    import hashlib
-
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        for chunk in iter(lambda: file.read(1 << 20), b""):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _artifact_name(name: Any) -> str:

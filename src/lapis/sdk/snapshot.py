@@ -286,6 +286,16 @@ def _hash_file(file: PlannedFile) -> tuple[str, tuple[int, int, int, int], bytes
     )
 
 
+def hash_file(path: str) -> tuple[str, int]:
+    """The hash and the size of a file."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        digest, size, _ = _digest(descriptor, os.fstat(descriptor).st_size)
+    finally:
+        os.close(descriptor)
+    return digest, size
+
+
 def _digest(descriptor: int, size: int) -> tuple[str, int, bytes | None]:
     """The hash of at most `size` bytes, how many there were, and they themselves if they are few."""
     if size <= SMALL:

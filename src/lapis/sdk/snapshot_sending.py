@@ -55,6 +55,15 @@ def send_snapshot(workspace: Workspace, path: str) -> Sent:
     return Sent(str(reply["id"]), _summary(plan))
 
 
+def send_files(workspace: Workspace, files: dict[str, str]) -> dict[str, str]:
+    """Store the content of files, by whatever names; the hash of each. Only what the server lacks is sent."""
+    hashed = {name: snapshot.hash_file(path) for name, path in files.items()}
+    sizes = {digest: (files[name], size) for name, (digest, size) in hashed.items()}
+    missing = workspace._client.call("POST", "/blobs/missing", {"hashes": list(sizes)})["missing"]
+    _send_blobs(workspace, [(digest, *sizes[digest]) for digest in missing], "Sending files")
+    return {name: digest for name, (digest, _) in hashed.items()}
+
+
 def _add(workspace: Workspace, tree: Tree, along: dict[str, bytes]) -> Any:
     """Ask the server to keep the snapshot: it does, or says which blobs it lacks."""
     body = frames.encode({"files": tree.to_json(), "hashes": list(along)}, list(along.values()))
@@ -139,9 +148,9 @@ class _Courier(snapshot.Courier):
             self._ask = self._ask or sent["known"] > 0
 
 
-def _send_blobs(workspace: Workspace, blobs: list[tuple[str, str, int]]) -> None:
+def _send_blobs(workspace: Workspace, blobs: list[tuple[str, str, int]], what: str = "Sending the snapshot") -> None:
     """Hash, path and size of each: small ones packed together, large ones streamed, with progress."""
-    progress = show_progress("Sending the snapshot", sum(size for _, _, size in blobs))
+    progress = show_progress(what, sum(size for _, _, size in blobs))
     for batch in _batches(blob for blob in blobs if blob[2] <= packs.SMALL):
         contents = [(digest, b"".join(read_chunks(source, size))) for digest, source, size in batch]
         workspace._client.call("POST", "/blobs", data=packs.encode(contents))

@@ -332,7 +332,9 @@ class Workspace:
 
     @property
     def models(self) -> dict[str, Any]:
-        raise NotThereYet("Workspace.models")
+        from lapis.sdk.model import Model
+
+        return {model.name: model for model in Model.list(self, latest=True)}
 
     @property
     def webservices(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from lapis.domain.settings import Settings
 from lapis.errors import AzureMLException, NotFound, ServiceException, UserErrorException, to_wire
 from lapis.server.api import computes as computes_api
-from lapis.server.api import data, environments, files, runs, workspaces
+from lapis.server.api import data, environments, files, models, runs, workspaces
 from lapis.server.api.express import Express
 from lapis.server.api.system import System, TheActor, TheSystem, answer
 from lapis.server.control.access import Access
@@ -25,6 +25,7 @@ from lapis.server.control.data import Data
 from lapis.server.control.environments import Environments
 from lapis.server.control.fleet import Fleet
 from lapis.server.control.jobs import Address
+from lapis.server.control.models import Models
 from lapis.server.control.reconciler import Reconciler
 from lapis.server.control.runs import Runs
 from lapis.server.control.shelf import open_shelf
@@ -52,6 +53,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Ca
         access=access,
         workspaces=Workspaces(shelf, now),
         runs=runs,
+        models=Models(shelf, now),
         data=Data(shelf, settings.home, now),
         computes=computes,
         environments=Environments(shelf, workshop, settings.home, now),
@@ -81,6 +83,7 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
         computes_api.router,
         data.router,
         environments.router,
+        models.router,
         runs.router,
         files.router,
     ):

@@ -19,6 +19,7 @@ from lapis.server.control.bulletin import Bulletin
 from lapis.server.control.computes import Computes
 from lapis.server.control.data import Data
 from lapis.server.control.environments import Environments
+from lapis.server.control.models import Models
 from lapis.server.control.reconciler import Reconciler
 from lapis.server.control.runs import Runs
 from lapis.server.control.shelf import Shelf
@@ -34,6 +35,7 @@ class System:
     runs: Runs
     computes: Computes
     data: Data
+    models: Models
     environments: Environments
     reconciler: Reconciler
     bulletin: Bulletin

@@ -301,6 +301,7 @@ class Data:
                 "dataset": None if use.asset is None else _without_files(use.asset),
             }
             for use in self._shelf.assets.uses_of(workspace_id, run_id)
+            if use.role in ("input", "output")  # not the models that it made
         ]
 
 

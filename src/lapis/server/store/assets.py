@@ -14,7 +14,7 @@ from lapis.errors import NotFound
 from lapis.server.store.database import Database
 from lapis.server.store.tables import assets, run_assets, runs
 
-DATASTORE, DATASET, ENVIRONMENT, COMPUTE = "datastore", "dataset", "environment", "compute"
+DATASTORE, DATASET, ENVIRONMENT, COMPUTE, MODEL = "datastore", "dataset", "environment", "compute", "model"
 SAVED = "saved-dataset"  # a definition without a name: what a run read or wrote that nobody registered
 
 

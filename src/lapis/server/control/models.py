@@ -1,0 +1,208 @@
+"""What can be done with models: registered from files or from a run, found, changed, removed."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lapis.domain.run import check_labels, check_text, with_properties
+from lapis.domain.tree import check_path
+from lapis.errors import ModelNotFoundException, ModelPathNotFoundException, UserErrorException
+from lapis.server.control.access import Actor
+from lapis.server.control.shelf import Shelf
+from lapis.server.store.assets import MODEL, Asset
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
+
+
+@dataclass(frozen=True)
+class NewModel:
+    __pydantic_config__ = {"extra": "forbid"}
+
+    name: str
+    run_id: str | None = None  # the run whose files it is made of, and
+    path: str | None = None  # which of them: a file, or a folder
+    files: dict[str, str] | None = None  # or blobs that are stored already, by their path in the model
+    description: str | None = None
+    tags: dict[str, str | None] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)
+    framework: str | None = None
+    framework_version: str | None = None
+    resources: dict[str, Any] | None = None
+    datasets: list[list[str]] = field(default_factory=list)  # (purpose, id)
+    sample_input: str | None = None  # ids of datasets
+    sample_output: str | None = None
+
+
+class Models:
+    def __init__(self, shelf: Shelf, now: Callable[[], float]) -> None:
+        self._shelf = shelf
+        self._now = now
+        self.used_by: Callable[[str, str], list[str]] = lambda workspace_id, asset_id: []  # services, by name
+
+    def register(self, actor: Actor, workspace_id: str, new: NewModel) -> dict[str, Any]:
+        """The next version of its name. A run's files become a model's without being copied."""
+        actor.may_read(workspace_id)
+        actor.may_upload()
+        if not _NAME.fullmatch(new.name):
+            raise UserErrorException(
+                f"Model name {new.name!r} cannot be used: 1 to 255 letters, digits, dots, dashes and underscores, a "
+                "letter or digit first."
+            )
+        check_labels("tags", new.tags)
+        check_labels("properties", new.properties)
+        check_text("description", new.description)
+        files = self._files_of_run(workspace_id, new) if new.run_id is not None else self._stored(new)
+        run = self._shelf.runs.get(workspace_id, new.run_id) if new.run_id is not None else None
+        body = {
+            "files": files,
+            "description": new.description,
+            "tags": new.tags,
+            "properties": new.properties,
+            "framework": new.framework,
+            "framework_version": new.framework_version,
+            "resources": new.resources,
+            "datasets": new.datasets,
+            "sample_input": new.sample_input,
+            "sample_output": new.sample_output,
+            "run_id": new.run_id,
+            "experiment": run.experiment if run is not None else None,
+            "created_by": run.created_by if run is not None else None,
+        }
+        asset = Asset(str(uuid.uuid4()), workspace_id, MODEL, new.name, self._now(), body=body)
+        made = self._shelf.assets.add(asset, lambda newest: None)
+        if new.run_id is not None:
+            self._shelf.assets.note_use(workspace_id, new.run_id, [(made.id, "output", f"model:{new.name}")])
+        return view(made)
+
+    def _files_of_run(self, workspace_id: str, new: NewModel) -> list[dict[str, Any]]:
+        """A file under its own name; a folder with what is below it, under the folder's name."""
+        path = check_path((new.path or new.name).strip("/"))
+        stored = {file.name: file for file in self._shelf.files.find(workspace_id, new.run_id or "")}
+        base = path.rsplit("/", 1)[-1]
+        if path in stored:
+            chosen = {base: stored[path]}
+        else:
+            chosen = {base + name[len(path) :]: file for name, file in stored.items() if name.startswith(path + "/")}
+        if not chosen:
+            near = ", ".join(name for name in stored if name.startswith("outputs/")) or ", ".join(stored) or "none"
+            raise ModelPathNotFoundException(
+                f"Run {new.run_id} has no file or folder '{path}'. Its files: {near[:1000]}. A run that has not ended "
+                "may not have sent its outputs yet."
+            )
+        growing = [name for name, file in chosen.items() if file.hash is None]
+        if growing:
+            raise UserErrorException(f"'{growing[0]}' of run {new.run_id} is a log that still grows, and no model.")
+        return [{"path": check_path(name), "hash": file.hash, "size": file.size} for name, file in chosen.items()]
+
+    def _stored(self, new: NewModel) -> list[dict[str, Any]]:
+        if not new.files:
+            raise UserErrorException(f"Model '{new.name}' has no files: a model is at least one.")
+        blobs = self._shelf.blobs
+        return [{"path": check_path(p), "hash": h, "size": blobs.size(h)} for p, h in sorted(new.files.items())]
+
+    def get(self, actor: Actor, workspace_id: str, name: str, version: int | None = None) -> dict[str, Any]:
+        actor.may_read(workspace_id)
+        return view(self._asset(workspace_id, name, version))
+
+    def _asset(self, workspace_id: str, name: str, version: int | None) -> Asset:
+        there = [each for each in self._shelf.assets.find(workspace_id, MODEL, name) if "gone" not in each.body]
+        found = [each for each in there if version in (None, each.version)]
+        if found:
+            return found[0]
+        if there:
+            known = ", ".join(str(each.version) for each in reversed(there))
+            raise ModelNotFoundException(f"Model '{name}' has no version {version}. Known versions: {known}.")
+        names = sorted({each.name for each in self._shelf.assets.find(workspace_id, MODEL) if "gone" not in each.body})
+        workspace = self._shelf.workspaces.find(id=workspace_id)[0]["name"]
+        raise ModelNotFoundException(
+            f"No model named '{name}' in workspace '{workspace}'. Known: {', '.join(names[:50]) or 'none'}."
+        )
+
+    def find(
+        self,
+        actor: Actor,
+        workspace_id: str,
+        name: str | None = None,
+        latest: bool = False,
+        run_id: str | None = None,
+        framework: str | None = None,
+        dataset_id: str | None = None,
+    ) -> list[dict[str, Any]]:
+        """The newest first."""
+        actor.may_read(workspace_id)
+        found = [each for each in self._shelf.assets.find(workspace_id, MODEL, name) if "gone" not in each.body]
+        if latest:
+            newest: dict[str, Asset] = {}
+            for each in found:
+                newest.setdefault(each.name, each)
+            found = list(newest.values())
+        chosen = [
+            each
+            for each in found
+            if run_id in (None, each.body["run_id"])
+            and framework in (None, each.body["framework"])
+            and (dataset_id is None or dataset_id in {pair[1] for pair in each.body["datasets"]})
+        ]
+        return [view(each) for each in sorted(chosen, key=lambda each: -each.created_at)]
+
+    def change(
+        self, actor: Actor, workspace_id: str, name: str, version: int, changes: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Tags may change and properties be added; the files of a version never do."""
+        actor.may_read(workspace_id)
+        actor.may_upload()
+        known = {"tags", "remove_tags", "properties", "description", "resources", "datasets", "sample_input",
+                 "sample_output"}  # fmt: skip
+        if set(changes) - known:
+            raise UserErrorException(f"{', '.join(sorted(set(changes) - known))} of a model cannot be changed.")
+        asset = self._asset(workspace_id, name, version)
+
+        def apply(found: Asset) -> Asset:
+            body = dict(found.body)
+            tags = {**body["tags"], **check_labels("tags", changes.get("tags") or {})}
+            body["tags"] = {k: v for k, v in tags.items() if k not in (changes.get("remove_tags") or ())}
+            body["properties"] = with_properties(
+                f"model {name}:{version}",
+                body["properties"],
+                check_labels("properties", changes.get("properties") or {}),
+            )
+            body["datasets"] = [*body["datasets"], *(changes.get("datasets") or [])]
+            for plain in ("description", "resources", "sample_input", "sample_output"):
+                if plain in changes:
+                    body[plain] = changes[plain]
+            return replace(found, body=body)
+
+        return view(self._shelf.assets.change(workspace_id, asset.id, apply))
+
+    def delete(self, actor: Actor, workspace_id: str, name: str, version: int) -> None:
+        """Its number is never given again, so what stays is a mark."""
+        actor.may_change_workspace()
+        asset = self._asset(workspace_id, name, version)
+        services = self.used_by(workspace_id, asset.id)
+        if services:
+            raise UserErrorException(
+                f"Model {name}:{version} is deployed as {', '.join(services)} and cannot be deleted. Delete the service "
+                "first."
+            )
+        self._shelf.assets.change(workspace_id, asset.id, lambda found: replace(found, body={"gone": self._now()}))
+
+    def lineage(self, actor: Actor, workspace_id: str, name: str, version: int) -> dict[str, Any]:
+        """The run that made it, the datasets that the run read, and the services that serve it."""
+        actor.may_read(workspace_id)
+        asset = self._asset(workspace_id, name, version)
+        run_id = asset.body["run_id"]
+        read = self._shelf.assets.uses_of(workspace_id, run_id) if run_id is not None else []
+        return {
+            "run_id": run_id,
+            "datasets": [each for each in read if each["role"] == "input"],
+            "services": self.used_by(workspace_id, asset.id),
+        }
+
+
+def view(asset: Asset) -> dict[str, Any]:
+    return {"id": f"{asset.name}:{asset.version}", "asset_id": asset.id, "name": asset.name,
+            "version": asset.version, "created_at": asset.created_at, **asset.body}  # fmt: skip
