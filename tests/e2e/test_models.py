@@ -66,9 +66,7 @@ def test_an_interactive_run_registers_from_its_outputs_without_an_upload(
     run.complete()
 
 
-def test_a_file_here_is_registered_with_the_next_version(
-    workspace: Workspace, model_file: Path, tmp_path: Path
-) -> None:
+def test_a_file_here_is_the_next_version(workspace: Workspace, model_file: Path, tmp_path: Path) -> None:
     first = Model.register(workspace, str(model_file), "ridge", tags={"kind": "ridge"}, description="one")
     second = Model.register(workspace, str(model_file), "ridge", properties={"auc": "0.9"})
     assert (first.version, second.version) == (1, 2)

@@ -201,7 +201,7 @@ class Model:
         model = Model(workspace, model_name, version=version)
         return model.download(os.path.join(_MODELS_FOLDER, model.name, str(model.version)), exist_ok=True)
 
-    def get_sas_urls(self) -> list[str]:
+    def get_sas_urls(self) -> Any:
         """Addresses from which the files can be fetched; they need this workspace's token."""
         server = self.workspace._client.endpoint.url.rstrip("/")
         return [f"{server}/api/v1/blobs/{file['hash']}" for file in self._view["files"]]
@@ -220,11 +220,11 @@ class Model:
         return None if self.run_id is None else Run.get(self.workspace, self.run_id)
 
     @property
-    def datasets(self) -> dict[str, list[Any]]:
+    def datasets(self) -> dict[str, Any]:
         """The datasets that it was made with, by purpose."""
         from lapis.sdk.abstract_dataset import AbstractDataset
 
-        found: dict[str, list[Any]] = {}
+        found: dict[str, Any] = {}
         for purpose, dataset_id in self._view["datasets"]:
             found.setdefault(purpose, []).append(AbstractDataset.get_by_id(self.workspace, dataset_id))
         return found
@@ -272,7 +272,7 @@ class Model:
         self.mime_type = "application/x-python"
         self.unpack = len(view["files"]) > 1
         self.parent_id = None
-        self.derived_model_ids: list[str] = []
+        self.derived_model_ids: Any = []
 
     @property
     def _top(self) -> str:

@@ -75,7 +75,7 @@ class Models:
         asset = Asset(str(uuid.uuid4()), workspace_id, MODEL, new.name, self._now(), body=body)
         made = self._shelf.assets.add(asset, lambda newest: None)
         if new.run_id is not None:
-            self._shelf.assets.note_use(workspace_id, new.run_id, [(made.id, "output", f"model:{new.name}")])
+            self._shelf.assets.note_use(workspace_id, new.run_id, [(made.id, "model", new.name)])
         return view(made)
 
     def _files_of_run(self, workspace_id: str, new: NewModel) -> list[dict[str, Any]]:
@@ -165,11 +165,8 @@ class Models:
             body = dict(found.body)
             tags = {**body["tags"], **check_labels("tags", changes.get("tags") or {})}
             body["tags"] = {k: v for k, v in tags.items() if k not in (changes.get("remove_tags") or ())}
-            body["properties"] = with_properties(
-                f"model {name}:{version}",
-                body["properties"],
-                check_labels("properties", changes.get("properties") or {}),
-            )
+            more = check_labels("properties", changes.get("properties") or {})
+            body["properties"] = with_properties(f"model {name}:{version}", body["properties"], more)
             body["datasets"] = [*body["datasets"], *(changes.get("datasets") or [])]
             for plain in ("description", "resources", "sample_input", "sample_output"):
                 if plain in changes:
@@ -185,8 +182,8 @@ class Models:
         services = self.used_by(workspace_id, asset.id)
         if services:
             raise UserErrorException(
-                f"Model {name}:{version} is deployed as {', '.join(services)} and cannot be deleted. Delete the service "
-                "first."
+                f"Model {name}:{version} is deployed as {', '.join(services)} and cannot be deleted. Delete the "
+                "service first."
             )
         self._shelf.assets.change(workspace_id, asset.id, lambda found: replace(found, body={"gone": self._now()}))
 
@@ -198,7 +195,11 @@ class Models:
         read = self._shelf.assets.uses_of(workspace_id, run_id) if run_id is not None else []
         return {
             "run_id": run_id,
-            "datasets": [each for each in read if each["role"] == "input"],
+            "datasets": [
+                {"id": use.asset.id, "name": use.asset.name, "version": use.asset.version, "as": use.name}
+                for use in read
+                if use.role == "input" and use.asset is not None
+            ],
             "services": self.used_by(workspace_id, asset.id),
         }
 
