@@ -8,7 +8,7 @@ import typing
 
 import pytest
 
-from azureml.core.compute import AmlCompute, ComputeTarget
+from azureml.core.compute import AksCompute, DatabricksCompute
 from azureml.train.hyperdrive import choice
 from azureml.train.hyperdrive.exceptions import HyperDriveException
 from lapis.errors import AzureMLException, NotThereYet, UserErrorException
@@ -19,13 +19,13 @@ def says_not_there_yet(path: str) -> typing.Any:
 
 
 def test_calling_a_class_says_its_full_name() -> None:
-    with says_not_there_yet("azureml.core.compute.AmlCompute"):
-        AmlCompute("workspace", name="gpu-cluster")
+    with says_not_there_yet("azureml.core.compute.AksCompute"):
+        AksCompute("workspace", name="gpu-cluster")
 
 
 def test_calling_something_of_a_class_says_the_full_call() -> None:
-    with says_not_there_yet("azureml.core.compute.AmlCompute.provisioning_configuration"):
-        AmlCompute.provisioning_configuration(vm_size="STANDARD_NC6", max_nodes=4)
+    with says_not_there_yet("azureml.core.compute.AksCompute.provisioning_configuration"):
+        AksCompute.provisioning_configuration(vm_size="STANDARD_NC6", max_nodes=4)
 
 
 def test_calling_a_function_says_its_full_name() -> None:
@@ -35,15 +35,15 @@ def test_calling_a_function_says_its_full_name() -> None:
 
 def test_the_error_is_one_that_scripts_of_sdk_v1_catch() -> None:
     with pytest.raises(UserErrorException):
-        AmlCompute()
+        AksCompute()
     with pytest.raises(NotImplementedError):
-        AmlCompute()
+        AksCompute()
 
 
 def test_isinstance_is_false_and_type_hints_hold() -> None:
-    assert not isinstance("cpu", AmlCompute)
-    assert not issubclass(str, AmlCompute)
-    assert typing.get_args(typing.Optional[AmlCompute]) == (AmlCompute, type(None))  # noqa: UP045
+    assert not isinstance("cpu", AksCompute)
+    assert not issubclass(str, AksCompute)
+    assert typing.get_args(typing.Optional[AksCompute]) == (AksCompute, type(None))  # noqa: UP045
 
 
 def test_an_exception_can_be_caught() -> None:
@@ -61,13 +61,13 @@ def test_an_exception_cannot_be_made() -> None:
 
 
 def test_a_class_can_be_inherited_from_and_keeps_what_the_heir_adds() -> None:
-    class Cluster(ComputeTarget):
+    class Cluster(DatabricksCompute):
         own = "kept"
 
     assert Cluster.own == "kept"
-    with says_not_there_yet("azureml.core.ComputeTarget.create"):
+    with says_not_there_yet("azureml.core.compute.DatabricksCompute.create"):
         Cluster.create()
-    with says_not_there_yet("azureml.core.ComputeTarget"):
+    with says_not_there_yet("azureml.core.compute.DatabricksCompute"):
         Cluster()
 
 
@@ -75,10 +75,10 @@ def test_a_class_can_be_inherited_from_and_keeps_what_the_heir_adds() -> None:
     "name", ["__wrapped__", "__deepcopy__", "__signature__", "_repr_html_", "_ipython_display_", "_fields"]
 )
 def test_questions_of_tools_are_answered_as_by_any_class(name: str) -> None:
-    assert not hasattr(AmlCompute, name)
+    assert not hasattr(AksCompute, name)
 
 
-@pytest.mark.parametrize("missing", [AmlCompute, HyperDriveException, choice])
+@pytest.mark.parametrize("missing", [AksCompute, HyperDriveException, choice])
 def test_it_can_be_shown_explained_copied_and_pickled(missing: typing.Any) -> None:
     assert missing.__name__ in repr(missing)
     assert "Not there yet" in (inspect.getdoc(missing) or "")
