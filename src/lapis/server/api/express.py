@@ -79,12 +79,18 @@ def _done(success: int, work: Callable[..., bytes], asked: tuple[Any, ...]) -> t
         return 500, json.dumps(to_wire(ServiceException(f"The server failed: {error!r}"))).encode()
 
 
-async def _read(receive: Receive) -> bytes | None:
-    pieces = []
+async def _read(receive: Receive) -> bytes | bytearray | None:
+    body: bytes | bytearray = b""
     while True:
         message = await receive()
         if message["type"] != "http.request":
             return None
-        pieces.append(message.get("body", b""))
+        piece = message.get("body", b"")
+        if not body:
+            body = piece
+        else:
+            if isinstance(body, bytes):
+                body = bytearray(body)  # grows in place: pieces that are kept to be joined would be new pages each time
+            body += piece
         if not message.get("more_body"):
-            return b"".join(pieces) if len(pieces) > 1 else pieces[0]
+            return body

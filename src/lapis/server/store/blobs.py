@@ -86,20 +86,20 @@ class BlobFolder:
         return name, len(data)
 
     def put_all(self, blobs: Sequence[tuple[str, memoryview]]) -> int:
-        """Store blobs that came together, all of them or none if a hash is wrong; give how many were here before.
+        """Store blobs that came together, all of them or none if a hash is wrong; give how many lay in packs before.
 
         Many small ones become a pack.
         """
         given = {_checked_hash(data, expected): data for expected, data in blobs}
-        fresh = self.missing(given)
-        small = [(name, given[name]) for name in fresh if len(given[name]) <= SMALL]
+        fresh = [(name, data) for name, data in given.items() if name not in self._packs]
+        small = [blob for blob in fresh if len(blob[1]) <= SMALL]
         if len(small) >= _PACKED_FROM:
             temporary = self._temporary()
             with self._cleared(temporary):
                 self._packs.add(small, temporary)
-        for name in fresh:
+        for name, data in fresh:
             if name not in self._packs:
-                self._write(name, given[name])
+                self._write(name, data)
         return len(given) - len(fresh)
 
     def _write(self, name: str, data: bytes | memoryview) -> None:
