@@ -1,8 +1,8 @@
 """The calls that every run, every logged point and every snapshot goes through, without the framework's toll.
 
 They are plain functions of bytes; routing, parameters and dependencies would cost more than the work itself
-(docs/performance.md). Everything else, and these calls for whoever asks otherwise, goes on to
-the app. The gate has let in whoever comes here, and errors are answered as everywhere.
+(docs/performance.md). Everything else goes on to the app. The gate has let in whoever comes here, and errors are
+answered as everywhere.
 """
 
 from __future__ import annotations
