@@ -94,7 +94,9 @@ def test_a_folder_of_the_release_before_packs_is_read_and_added_to(root: Path) -
         place.write_bytes(content)
     blobs = BlobFolder(str(root))
     assert blobs.missing([*hashes(old), "0" * 64]) == ["0" * 64]
-    blobs.put_all(many("new"))
+    assert blobs.put_all(old) == len(old), "what lies here already is not stored a second time"
+    assert packs_in(root) == []
+    blobs.put_all([*old, *many("new")])
     assert len(loose_in(root)) == len(old) and len(packs_in(root)) == 1
     assert all(read(blobs, digest) == content for digest, content in [*old, *many("new")])
 
