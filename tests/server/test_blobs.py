@@ -94,8 +94,10 @@ def test_a_folder_of_the_release_before_packs_is_read_and_added_to(root: Path) -
         place.write_bytes(content)
     blobs = BlobFolder(str(root))
     assert blobs.missing([*hashes(old), "0" * 64]) == ["0" * 64]
-    assert blobs.put_all([*old, *many("new")]) == len(old), "what lies here already is not stored a second time"
-    assert len(loose_in(root)) == len(old)
+    assert blobs.put_all(old) == len(old), "what lies here already is not stored a second time"
+    assert packs_in(root) == []
+    blobs.put_all([*old, *many("new")])
+    assert len(loose_in(root)) == len(old) and len(packs_in(root)) == 1
     assert all(read(blobs, digest) == content for digest, content in [*old, *many("new")])
 
 
@@ -177,6 +179,26 @@ def test_a_pack_that_was_removed_is_noticed_when_it_is_read(root: Path) -> None:
         with pytest.raises(AzureMLException, match="is damaged on the server's disk"):
             blobs.open(digest)
     assert blobs.missing(hashes(given)[:3]) == hashes(given)[:2]
+
+
+FULL = """
+import hashlib, resource, sys
+from lapis.server.store.blobs import BlobFolder
+blobs = BlobFolder(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))  # the disk takes a part, then no more
+content = [bytes([number]) * 1000 for number in range(200)]
+given = [(hashlib.sha256(each).hexdigest(), memoryview(each)) for each in content]
+try:
+    blobs.put_all(given)
+except OSError as error:
+    print(error.strerror, len(blobs.missing(digest for digest, _ in given)))
+"""
+
+
+def test_a_pack_that_the_disk_does_not_take_leaves_nothing_behind(root: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", FULL, str(root)], capture_output=True, text=True, check=True)
+    assert done.stdout == "File too large 200\n"
+    assert [path for path in root.rglob("*") if path.is_file()] == []
 
 
 # -- kill -9

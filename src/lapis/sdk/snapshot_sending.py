@@ -18,7 +18,7 @@ from lapis.sdk.shipping import read_chunks
 if TYPE_CHECKING:
     from lapis.sdk.workspace import Workspace
 
-_BATCH = 4 << 20  # bytes of small files that travel together
+_BATCH = 2 << 20  # bytes of small files that travel together
 _ALONG = 256 << 10  # so little is sent unasked, along with the list of files: mostly the server lacks it
 _UNDER_WAY = 2  # batches that may wait for the server before reading waits too
 

@@ -1,8 +1,8 @@
 """The calls that every run, every logged point and every snapshot goes through, without the framework's toll.
 
 They are plain functions of bytes; routing, parameters and dependencies would cost more than the work itself
-(docs/performance.md). Everything else, and these calls for whoever asks otherwise, goes on to
-the app. The gate has let in whoever comes here, and errors are answered as everywhere.
+(docs/performance.md). Everything else goes on to the app. The gate has let in whoever comes here, and errors are
+answered as everywhere.
 """
 
 from __future__ import annotations
@@ -79,12 +79,18 @@ def _done(success: int, work: Callable[..., bytes], asked: tuple[Any, ...]) -> t
         return 500, json.dumps(to_wire(ServiceException(f"The server failed: {error!r}"))).encode()
 
 
-async def _read(receive: Receive) -> bytes | None:
-    pieces = []
+async def _read(receive: Receive) -> bytes | bytearray | None:
+    body: bytes | bytearray = b""
     while True:
         message = await receive()
         if message["type"] != "http.request":
             return None
-        pieces.append(message.get("body", b""))
+        piece = message.get("body", b"")
+        if not body:
+            body = piece
+        else:
+            if isinstance(body, bytes):
+                body = bytearray(body)  # grows in place: pieces that are kept to be joined would be new pages each time
+            body += piece
         if not message.get("more_body"):
-            return b"".join(pieces) if len(pieces) > 1 else pieces[0]
+            return body

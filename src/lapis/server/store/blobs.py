@@ -37,7 +37,7 @@ class BlobFolder:
     def path(self, digest: str) -> str:
         if not _HASH.fullmatch(digest):
             raise UserErrorException(f"{digest[:80]!r} is not the sha256 of anything.")
-        return f"{self.root}/{digest[:2]}/{digest[2:]}"
+        return self._path(digest)
 
     def has(self, digest: str) -> bool:
         return digest in self._packs or os.access(self.path(digest), os.F_OK)
@@ -91,16 +91,16 @@ class BlobFolder:
         Many small ones become a pack.
         """
         given = {_checked_hash(data, expected): data for expected, data in blobs}
-        fresh = self.missing(given)
-        small = [(name, given[name]) for name in fresh if len(given[name]) <= SMALL]
+        new = [name for name in given if name not in self._packs and not os.access(self._path(name), os.F_OK)]
+        small = [(name, given[name]) for name in new if len(given[name]) <= SMALL]
         if len(small) >= _PACKED_FROM:
             temporary = self._temporary()
             with self._cleared(temporary):
                 self._packs.add(small, temporary)
-        for name in fresh:
+        for name in new:
             if name not in self._packs:
                 self._write(name, given[name])
-        return len(given) - len(fresh)
+        return len(given) - len(new)
 
     def _write(self, name: str, data: bytes | memoryview) -> None:
         temporary = self._temporary()
@@ -147,6 +147,9 @@ class BlobFolder:
             os.makedirs(folder, exist_ok=True)
             self._made.add(folder)
         os.replace(temporary, final)
+
+    def _path(self, digest: str) -> str:
+        return f"{self.root}/{digest[:2]}/{digest[2:]}"
 
     def _temporary(self) -> str:
         return os.path.join(self._incoming, f"{os.getpid()}-{next(self._names)}")

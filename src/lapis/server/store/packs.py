@@ -65,8 +65,11 @@ class PackFolder:
     def add(self, blobs: Sequence[tuple[str, memoryview]], temporary: str) -> None:
         """Store blobs whose hashes were checked, all of them or none; `temporary` is a path to write them to first."""
         header = packs.header(blobs)
-        with open(temporary, "xb", buffering=0) as file:
-            _write_all(file.fileno(), [memoryview(header), *(content for _, content in blobs)])
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            _write_all(descriptor, [memoryview(header), *(content for _, content in blobs)])
+        finally:
+            os.close(descriptor)
         # named after what it holds: the same blobs sent twice are the same pack
         name = hashlib.sha256(header).hexdigest()[:32] + ".pack"
         os.replace(temporary, os.path.join(self.root, name))
