@@ -28,6 +28,7 @@ SECTIONS = (
     "search",
     "snapshot",
     "data",
+    "tables",
     "server_start",
 )
 
