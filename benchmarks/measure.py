@@ -22,6 +22,9 @@ from typing import Any
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
+COSTS = ("s", "MB")  # units of which less is better
+
+
 @dataclass(frozen=True)
 class Reading:
     """What one system needed, a sample for each round."""
@@ -45,7 +48,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Figure:
-    """One thing measured for several systems in one go. Lapis comes first. `unit` is s, or a rate."""
+    """One thing measured for several systems in one go. Lapis comes first. `unit` is s, MB, or a rate."""
 
     what: str
     unit: str
@@ -166,7 +169,7 @@ def _times_bare(figure: Figure, reading: Reading) -> float | None:
     if bare is None:
         return None
     cost, limit = _median(reading), _median(bare)
-    return cost / limit if figure.unit == "s" else limit / cost
+    return cost / limit if figure.unit in COSTS else limit / cost
 
 
 def _ratio(figure: Figure, reading: Reading) -> str:

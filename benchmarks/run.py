@@ -29,6 +29,7 @@ SECTIONS = (
     "snapshot",
     "data",
     "environments",
+    "tables",
     "server_start",
 )
 

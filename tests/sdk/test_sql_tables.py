@@ -264,6 +264,15 @@ def test_a_registered_query_is_run_when_it_is_read(
         known.register(other, "grows")
 
 
+def test_a_name_that_a_folder_has_taken_since_says_so(
+    workspace: Workspace, store: AzurePostgreSqlDatastore, tmp_path: Path
+) -> None:
+    table = from_query((store, "SELECT 1"))
+    Datastore.register_folder(workspace, "shop", tmp_path, overwrite=True)
+    with pytest.raises(UserErrorException, match="Datastore 'shop' is no database, so no query can be put to it"):
+        table.to_pandas_dataframe()
+
+
 READ_IN_A_RUN = """
 from azureml.core import Run
 run = Run.get_context()
@@ -338,13 +347,13 @@ def test_a_query_that_takes_too_long_is_stopped(store: AzurePostgreSqlDatastore,
 
 
 def test_whoever_is_slow_to_read_is_not_timed_out(store: AzurePostgreSqlDatastore) -> None:
-    table = from_query((store, "SELECT generate_series(1, 40000) AS n"), query_timeout=0.5)._table()
+    table = from_query((store, "SELECT generate_series(1, 40000) AS n"), query_timeout=1)._table()
     counted = []
 
     def slowly(schema: Any, tables: Iterator[Any]) -> None:
         for each in tables:
             counted.append(each.num_rows)
-            time.sleep(0.3)
+            time.sleep(0.4)
 
     table.run(slowly)
     assert sum(counted) == 40_000 and len(counted) > 2

@@ -44,6 +44,7 @@ class PostgresResult(QueryResult):
             connect_timeout=REACH_SECONDS,
             client_encoding="utf8",
             application_name="lapis",
+            prepare_threshold=None,  # a pool between us and the server may not know prepared statements
             keepalives_idle=10,  # a server that went away without a word is found out within half a minute
             keepalives_interval=5,
             keepalives_count=4,

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 
-from lapis.domain.database import MYSQL, POSTGRES, host_of, port_of, shown
+from lapis.domain.database import KINDS, MYSQL, POSTGRES, host_of, port_of, shown
 from lapis.errors import DatasetExecutionError, NotThereYet, UserErrorException
 from lapis.sdk.table_types import STRING
 
@@ -154,6 +154,8 @@ def open_query(access: Mapping[str, Any], query: str, seconds: float) -> QueryRe
 
 def driver_of(store: Mapping[str, Any]) -> Any:
     """The module that speaks to a datastore of that name and type, or an error that says what to install where."""
+    if store["type"] not in KINDS:  # a name that another datastore has taken since
+        raise UserErrorException(f"Datastore '{store['name']}' is no database, so no query can be put to it.")
     entry = _DRIVERS.get(store["type"])
     if entry is None:
         raise NotThereYet(
