@@ -150,7 +150,7 @@ def test_horovod_is_not_installed_and_the_reason_is_given() -> None:
 
 def test_options_of_pip_are_kept_in_their_order() -> None:
     found = made("python=3.11", pip=["--extra-index-url https://example.org/a", "-f https://example.org/b", "six"])
-    assert found.pip_options == ("--extra-index-url https://example.org/a", "--find-links https://example.org/b")
+    assert found.pip_options == ("--extra-index-url https://example.org/a", "-f https://example.org/b")
 
 
 def test_an_error_in_a_line_names_the_environment_and_the_line() -> None:
@@ -366,6 +366,13 @@ def test_keras_2_is_kept_where_only_keras_3_is_left() -> None:
     assert {"tensorflow-cpu==2.16.*", "tf-keras==2.16.*"} <= set(found.requirements)
     assert "legacy_keras" in found.shims and found.variables == {"TF_USE_LEGACY_KERAS": "1"}
     assert told(found)["keras<=2.3.1"] == "tf-keras==2.16.*"
+
+
+def test_keras_has_its_optimizers_where_one_came_that_lacks_them() -> None:
+    pins = ["tensorflow==2.2.0", "keras<=2.3.1"]
+    assert made("python=3.6", pip=pins, pythons=["3.10.13"]).shims == ("keras_optimizers",)
+    assert made("python=3.6", pip=pins, pythons=["3.9.18"]).shims == ()  # Keras 2.4 has them
+    assert made("python=3.6", pip=pins[:1], pythons=["3.10.13"]).shims == ()
 
 
 def test_keras_2_is_kept_for_a_script_that_pins_keras_alone() -> None:

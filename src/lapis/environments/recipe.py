@@ -91,7 +91,6 @@ def _read(conda: Mapping[str, Any]) -> _Draft:
     for line in lines:
         found = pip_line(line)
         draft.options += [found.option] if found.option else []
-        draft.notices += [found.notice] if found.notice else []
         if found.package:
             draft.packages.append(_renamed(draft, found.package, world.PIP_NAMES))
     # pip runs after conda and has the last word.
@@ -322,6 +321,9 @@ def _help_old_scripts(draft: _Draft, minor: Version) -> None:
             draft.shims.add("tensorflow_1")
         if package.span.low >= version(world.KERAS_3_COMES):
             _keep_keras_2(draft, package.limits)
+        lacks, has_again = map(version, world.KERAS_LACKS_OPTIMIZERS)
+        if draft.has("keras") and lacks <= package.span.low < has_again:
+            draft.shims.add("keras_optimizers")
 
 
 def _numpy_is_old(draft: _Draft, minor: Version) -> bool:
