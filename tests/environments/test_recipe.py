@@ -285,6 +285,12 @@ def test_beside_its_small_build_the_large_one_is_kept_out() -> None:
     assert "tensorflow" not in made("python=3.11", pip=["tensorflow"], gpu=True).without
 
 
+def test_tensorboard_comes_with_every_tensorflow_that_may_be_of_before_it_was_left_out() -> None:
+    assert "tensorboard" in made("python=3.11", pip=["tensorflow"]).requirements
+    assert "tensorboard" not in made("python=3.11", pip=["tensorflow==2.15.0"]).requirements  # requires it itself
+    assert "tensorboard" not in made("python=3.11", pip=["tensorflow==2.21.0"]).requirements
+
+
 def test_the_user_is_told_which_cuda_an_old_tensorflow_looks_for() -> None:
     (notice,) = made("python=3.7", pip=["tensorflow-gpu==2.4.1"], gpu=True).notices
     assert notice == "tensorflow==2.4.1 looks for CUDA 11.0 on the node; where it finds none it uses the CPU."

@@ -347,6 +347,10 @@ def _keep_keras_2(draft: _Draft, limits: str) -> None:
 def _choose_tensorflow_build(draft: _Draft, minor: Version, gpu: bool, strict: bool) -> None:
     for package in _tensorflows(draft):
         reach = _reach(package, minor)
+        if reach.low < version(world.TENSORBOARD_CAME_UNTIL) and not reach.ends_by(
+            version(world.TENSORBOARD_CAME_UNTIL)
+        ):
+            draft.add("tensorboard")
         gone = package.name == "tensorflow-gpu" and not reach.ends_by(version(world.TENSORFLOW_GPU_ENDS))
         if package.name == "tensorflow-cpu" or (strict and not gone):
             continue
