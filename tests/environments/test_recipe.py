@@ -106,6 +106,16 @@ def test_conda_brings_tensorflow_with_keras_and_numpy_with_pytorch() -> None:
     assert "numpy" in made("python=3.11", "pytorch").requirements
 
 
+def test_what_conda_brings_gives_way_to_what_is_asked_for() -> None:
+    found = made("python=3.7", "keras", pip=["tensorflow-gpu==1.13.1"])
+    assert [each for each in found.requirements if each.startswith("tensorflow")] == ["tensorflow==1.13.1"]
+
+
+def test_of_two_names_of_tensorflow_the_one_with_a_version_is_meant() -> None:
+    found = made("python=3.7", pip=["tensorflow", "tensorflow-gpu==1.13.1"])
+    assert [each for each in found.requirements if each.startswith("tensorflow")] == ["tensorflow==1.13.1"]
+
+
 def test_other_conda_names_pass_as_they_are() -> None:
     assert "some-package==1.2.*" in made("python=3.11", "some_package=1.2").requirements
 

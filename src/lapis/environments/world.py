@@ -421,7 +421,7 @@ TENSORFLOW_BUILDS: tuple[tuple[str, str, str, str], ...] = (
 )
 TENSORFLOW_GPU_ENDS = "2.12"  # from here on PyPI has but an error under the name tensorflow-gpu
 TENSORFLOW_2 = "2"
-TENSORBOARD_CAME_UNTIL = "2.21"  # TensorFlow brought it along; scripts import it without asking for it
+TENSORBOARD_WENT = "2.21"  # until then TensorFlow brought it along, and scripts import it without asking for it
 KERAS_3 = "3"
 KERAS_3_COMES = "2.16"  # with this TensorFlow: Keras 2 is tf-keras from here on
 KERAS_LACKS_OPTIMIZERS = ("2.6", "2.9")  # `from keras.optimizers import Adam` fails from the one to below the other
