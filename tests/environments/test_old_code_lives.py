@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -99,7 +100,9 @@ def root(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv("UV_CACHE_DIR", os.path.expanduser("~/.cache/uv"))
     folder = tmp_path_factory.mktemp("environments")
     yield folder
-    shutil.rmtree(folder)
+    deadline = time.monotonic() + 60
+    while folder.exists() and time.monotonic() < deadline:  # bytecode may still be on its way into it
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def trained(definition: Any, machine: Sequence[str], script: str, root: Path, folder: Path, gets: str) -> float:
