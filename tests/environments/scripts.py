@@ -53,7 +53,7 @@ model = tf.keras.Sequential([
     tf.keras.layers.Dense(32, activation="relu", input_shape=(64,)),
     tf.keras.layers.Dense(10, activation="softmax"),
 ])
-model.compile(tf.keras.optimizers.Adam(lr=0.01), "sparse_categorical_crossentropy", ["accuracy"])
+model.compile(tf.keras.optimizers.Adam(lr=0.01), loss="sparse_categorical_crossentropy", metrics=["accuracy"])
 print("lr", round(float(np.ravel(model.optimizer.get_config()["learning_rate"])[0]), 6))
 history = model.fit(x, y, epochs=5, batch_size=50, verbose=0, callbacks=[tf.keras.callbacks.TensorBoard("./logs")])
 print("accuracy", history.history["accuracy"][-1])

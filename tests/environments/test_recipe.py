@@ -106,6 +106,16 @@ def test_conda_brings_tensorflow_with_keras_and_numpy_with_pytorch() -> None:
     assert "numpy" in made("python=3.11", "pytorch").requirements
 
 
+def test_what_conda_brings_gives_way_to_what_is_asked_for() -> None:
+    found = made("python=3.7", "keras", pip=["tensorflow-gpu==1.13.1"])
+    assert [each for each in found.requirements if each.startswith("tensorflow")] == ["tensorflow==1.13.1"]
+
+
+def test_of_two_names_of_tensorflow_the_one_with_a_version_is_meant() -> None:
+    found = made("python=3.7", pip=["tensorflow", "tensorflow-gpu==1.13.1"])
+    assert [each for each in found.requirements if each.startswith("tensorflow")] == ["tensorflow==1.13.1"]
+
+
 def test_other_conda_names_pass_as_they_are() -> None:
     assert "some-package==1.2.*" in made("python=3.11", "some_package=1.2").requirements
 
@@ -150,7 +160,7 @@ def test_horovod_is_not_installed_and_the_reason_is_given() -> None:
 
 def test_options_of_pip_are_kept_in_their_order() -> None:
     found = made("python=3.11", pip=["--extra-index-url https://example.org/a", "-f https://example.org/b", "six"])
-    assert found.pip_options == ("--extra-index-url https://example.org/a", "--find-links https://example.org/b")
+    assert found.pip_options == ("--extra-index-url https://example.org/a", "-f https://example.org/b")
 
 
 def test_an_error_in_a_line_names_the_environment_and_the_line() -> None:
@@ -285,6 +295,12 @@ def test_beside_its_small_build_the_large_one_is_kept_out() -> None:
     assert "tensorflow" not in made("python=3.11", pip=["tensorflow"], gpu=True).without
 
 
+def test_tensorboard_comes_with_every_tensorflow_that_may_be_of_before_it_was_left_out() -> None:
+    assert "tensorboard" in made("python=3.11", pip=["tensorflow"]).requirements
+    assert "tensorboard" not in made("python=3.11", pip=["tensorflow==2.15.0"]).requirements  # requires it itself
+    assert "tensorboard" not in made("python=3.11", pip=["tensorflow==2.21.0"]).requirements
+
+
 def test_the_user_is_told_which_cuda_an_old_tensorflow_looks_for() -> None:
     (notice,) = made("python=3.7", pip=["tensorflow-gpu==2.4.1"], gpu=True).notices
     assert notice == "tensorflow==2.4.1 looks for CUDA 11.0 on the node; where it finds none it uses the CPU."
@@ -366,6 +382,13 @@ def test_keras_2_is_kept_where_only_keras_3_is_left() -> None:
     assert {"tensorflow-cpu==2.16.*", "tf-keras==2.16.*"} <= set(found.requirements)
     assert "legacy_keras" in found.shims and found.variables == {"TF_USE_LEGACY_KERAS": "1"}
     assert told(found)["keras<=2.3.1"] == "tf-keras==2.16.*"
+
+
+def test_keras_has_its_optimizers_where_one_came_that_lacks_them() -> None:
+    pins = ["tensorflow==2.2.0", "keras<=2.3.1"]
+    assert made("python=3.6", pip=pins, pythons=["3.10.13"]).shims == ("keras_optimizers",)
+    assert made("python=3.6", pip=pins, pythons=["3.9.18"]).shims == ()  # Keras 2.4 has them
+    assert made("python=3.6", pip=pins[:1], pythons=["3.10.13"]).shims == ()
 
 
 def test_keras_2_is_kept_for_a_script_that_pins_keras_alone() -> None:

@@ -88,7 +88,7 @@ _OF_2020 = {
     "TensorFlow-2.3": "tensorflow==2.3.0 horovod==0.19.5",
 }
 _DESIGNER = {
-    "Designer": "azureml-designer-classic-modules spacy==2.1.7 scikit-surprise==1.0.6",
+    "Designer": "azureml-designer-classic-modules spacy==2.1.7",
     "Designer-CV": "azureml-designer-cv-modules",
     "Designer-CV-Transform": "azureml-designer-cv-modules",
     "Designer-IO": "azureml-dataprep azureml-designer-dataio-modules",

@@ -29,6 +29,7 @@ SHIMS: dict[str, _Shim] = {
             ("tf_keras.src.optimizers.optimizer", "lapis_learning_rate"),
         )
     ),
+    "keras_optimizers": _Shim(after=(("keras.optimizers", "lapis_keras_optimizers"),)),
     "legacy_keras": _Shim(instead=(("keras", "lapis_legacy_keras"),)),
     "tensorflow_1": _Shim(
         after=(("tensorflow", "lapis_tensorflow_1"),), instead=(("tensorflow.examples", "lapis_tensorflow_examples"),)

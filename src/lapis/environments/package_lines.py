@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from lapis.environments import world
 from lapis.environments.versions import Span, span
 from lapis.errors import UserErrorException
 
@@ -132,39 +131,22 @@ def _extras(text: str | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class PipLine:
-    """One line of a pip section: a package, an option that travels on, or neither."""
+    """One line of a pip section: a package, or an option, or neither."""
 
     package: Package | None = None
     option: str = ""
-    notice: str = ""
 
 
 def pip_line(line: str) -> PipLine:
     text = re.sub(r"(^|\s)#.*$", "", line).strip()
-    if not text:
-        return PipLine()
     if not text.startswith("-"):
-        return PipLine(package=pip_package(text))
-    name, value = _option(text)
+        return PipLine(pip_package(text)) if text else PipLine()
+    name, _, value = re.sub(r"[=\s]+", " ", text, count=1).partition(" ")
     if name in ("-e", "--editable"):
-        return PipLine(package=pip_package(value))
-    if name in world.PIP_OPTIONS:
-        long_name = world.PIP_OPTIONS[name]
-        return PipLine(option=f"{long_name} {value}" if value else long_name)
-    if name in world.PIP_OPTIONS_WITHOUT_EFFECT:
-        return PipLine(notice=f"pip's option {name} changes nothing here.")
-    if name in world.PIP_OPTIONS_OF_FILES:
+        return PipLine(pip_package(value))
+    if name in ("-r", "--requirement", "-c", "--constraint"):
         raise UserErrorException(
             f"The pip section says {text!r}, a file that is not part of the environment. Put its lines in its place, "
             "or read it with Environment.from_pip_requirements(name, file_path)."
         )
-    known = ", ".join(sorted(set(world.PIP_OPTIONS.values())))
-    raise UserErrorException(f"The pip section has the option {name!r}, which Lapis does not know. Known: {known}.")
-
-
-def _option(text: str) -> tuple[str, str]:
-    """'--index-url=X', '--index-url X', '-i X' and '-iX'."""
-    if text.startswith("--"):
-        name, _, value = re.sub(r"[= ]\s*", " ", text, count=1).partition(" ")
-        return name, value.strip()
-    return text[:2], text[2:].strip()
+    return PipLine(option=f"{name} {value}".strip())

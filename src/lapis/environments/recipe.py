@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from lapis.environments import world
@@ -91,11 +92,11 @@ def _read(conda: Mapping[str, Any]) -> _Draft:
     for line in lines:
         found = pip_line(line)
         draft.options += [found.option] if found.option else []
-        draft.notices += [found.notice] if found.notice else []
         if found.package:
             draft.packages.append(_renamed(draft, found.package, world.PIP_NAMES))
     # pip runs after conda and has the last word.
     draft.packages = [package for package in from_conda if not draft.has(package.name)] + draft.packages
+    _ask_once_for_tensorflow(draft)
     if draft.no_python_packages:
         raise UserErrorException(
             "These conda packages are not Python packages, and Lapis installs from PyPI: "
@@ -120,6 +121,13 @@ def _read_conda_line(draft: _Draft, line: str) -> None:
     else:
         draft.packages.append(_renamed(draft, package, world.CONDA_NAMES))
         draft.add(*world.CONDA_BRINGS.get(package.name, ()))
+
+
+def _ask_once_for_tensorflow(draft: _Draft) -> None:
+    """Conda's Keras brings some TensorFlow, an estimator another: the one with a version is meant."""
+    found = _tensorflows(draft)
+    pinned = [package for package in found if package.limits]
+    draft.packages = [each for each in draft.packages if each not in found or each in (pinned or found[:1])]
 
 
 def _renamed(draft: _Draft, package: Package, names: Mapping[str, str]) -> Package:
@@ -223,14 +231,19 @@ class _Release:
         return self.oldest <= minor and (not self.newest or minor <= self.newest)
 
 
-def _releases(package: Package) -> list[_Release]:
-    rows = world.RELEASES.get(_family(package.name), ())
+def _releases(package: Package) -> tuple[_Release, ...]:
+    return _releases_of(_family(package.name))
+
+
+@cache
+def _releases_of(family: str) -> tuple[_Release, ...]:
+    rows = world.RELEASES.get(family, ())
     starts = [version(start) for start, _, _ in rows]
     ends: list[Version | None] = [*starts[1:], None]
-    return [
+    return tuple(
         _Release(Span(start, end), version(oldest), version(newest))
         for start, end, (_, oldest, newest) in zip(starts, ends, rows, strict=False)
-    ]
+    )
 
 
 def _family(name: str) -> str:
@@ -322,6 +335,9 @@ def _help_old_scripts(draft: _Draft, minor: Version) -> None:
             draft.shims.add("tensorflow_1")
         if package.span.low >= version(world.KERAS_3_COMES):
             _keep_keras_2(draft, package.limits)
+        lacks, has_again = map(version, world.KERAS_LACKS_OPTIMIZERS)
+        if draft.has("keras") and lacks <= package.span.low < has_again:
+            draft.shims.add("keras_optimizers")
 
 
 def _numpy_is_old(draft: _Draft, minor: Version) -> bool:
@@ -343,8 +359,11 @@ def _keep_keras_2(draft: _Draft, limits: str) -> None:
 
 
 def _choose_tensorflow_build(draft: _Draft, minor: Version, gpu: bool, strict: bool) -> None:
+    tensorboard_went = version(world.TENSORBOARD_WENT)
     for package in _tensorflows(draft):
         reach = _reach(package, minor)
+        if reach.low < tensorboard_went and not reach.ends_by(tensorboard_went):
+            draft.add("tensorboard")
         gone = package.name == "tensorflow-gpu" and not reach.ends_by(version(world.TENSORFLOW_GPU_ENDS))
         if package.name == "tensorflow-cpu" or (strict and not gone):
             continue

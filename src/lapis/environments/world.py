@@ -136,28 +136,6 @@ NOT_INSTALLED: Mapping[str, str] = {
     "horovod": "it is compiled against the machine's MPI, which this release does not do; `import horovod` will fail",
 }
 
-# --- pip's options --------------------------------------------------------------------------------------------------
-
-PIP_OPTIONS: Mapping[str, str] = {
-    "--extra-index-url": "--extra-index-url",
-    "--find-links": "--find-links",
-    "--index-url": "--index-url",
-    "--no-binary": "--no-binary",
-    "--no-index": "--no-index",
-    "--only-binary": "--only-binary",
-    "--pre": "--pre",
-    "--trusted-host": "--trusted-host",
-    "-f": "--find-links",
-    "-i": "--index-url",
-}
-PIP_OPTIONS_WITHOUT_EFFECT = frozenset(
-    """
-    --disable-pip-version-check --exists-action --ignore-installed --no-cache-dir --no-warn-script-location
-    --prefer-binary --progress-bar --quiet --upgrade --use-deprecated --use-feature --user --verbose -I -U -q -v
-    """.split()
-)
-PIP_OPTIONS_OF_FILES = frozenset({"-r", "--requirement", "-c", "--constraint"})
-
 # --- Which Python a version is made for -----------------------------------------------------------------------------
 
 # (from this version on, oldest Python, newest Python), as the wheels for Linux say. No newest: any. So it is in the
@@ -443,7 +421,9 @@ TENSORFLOW_BUILDS: tuple[tuple[str, str, str, str], ...] = (
 )
 TENSORFLOW_GPU_ENDS = "2.12"  # from here on PyPI has but an error under the name tensorflow-gpu
 TENSORFLOW_2 = "2"
+TENSORBOARD_WENT = "2.21"  # until then TensorFlow brought it along, and scripts import it without asking for it
 KERAS_3 = "3"
 KERAS_3_COMES = "2.16"  # with this TensorFlow: Keras 2 is tf-keras from here on
+KERAS_LACKS_OPTIMIZERS = ("2.6", "2.9")  # `from keras.optimizers import Adam` fails from the one to below the other
 NUMPY_ALIASES_ARE_GONE = "1.24"  # np.float, np.int, np.bool, np.object
 LR_IS_GONE = "2.11"  # optimizers of this Keras want learning_rate; some take lr and pass over it

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib
-import sys
 from typing import Any, Callable
 
-from lapis_old_code import tell
+from lapis_old_code import tell, watches
 
 _told: set[str] = set()
 
@@ -25,7 +24,7 @@ def apply(module: Any) -> None:
             if "learning_rate" in names and "lr" not in names:
                 cls.__init__ = _obeying(own, names)
 
-    if "lapis_tensorflow_1" in sys.modules:
+    if watches("tensorflow"):
         base.__new__ = _fit_for_graphs
     base.__init_subclass__ = classmethod(__init_subclass__)  # type: ignore[arg-type]
 

@@ -21,6 +21,10 @@ def watch(after: dict[str, str], instead: dict[str, str]) -> None:
         sys.meta_path.insert(0, _Finder())
 
 
+def watches(module: str) -> bool:
+    return module in _AFTER
+
+
 def tell(text: str) -> None:
     sys.stderr.write("Lapis: " + text + "\n")
 

@@ -14,7 +14,7 @@ def apply(tensorflow: Any) -> None:
     # The names are taken over into the same module: submodules are still found where they lie. Keras and the like are
     # loaded when they are first used, and stay so.
     for name, value in list(vars(v1).items()):
-        if not name.startswith("__"):
+        if name != "compat" and not name.startswith("__"):  # Keras finds its TensorFlow through compat
             setattr(tensorflow, name, value)
     tensorflow.contrib = _Contrib()
     tell(
