@@ -109,9 +109,7 @@ def _build(
     say(f"Building environment {lock.hash}: Python {lock.python}, {count} packages")
     try:
         _install(lock, interpreter, root, folder, say, canceled, file)
-        site = site_packages(folder, lock.python)
-        _place_shims(lock, site)
-        bytecode.link(site, lock.python, root)
+        _place_shims(lock, site_packages(folder, lock.python))
         seconds = time.time() - began
         say(f"Environment {lock.hash} is ready after {seconds:.1f} s")
         _write(folder, "lock.json", json.dumps(lock.to_json(), indent=2))
