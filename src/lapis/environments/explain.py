@@ -103,7 +103,7 @@ def _failed_build(lines: list[str], whole: str, python: str) -> str:
     named = re.search(r"Failed to (?:download and )?build:? `([^`]+)`", whole)
     what = named[1] if named else "A package"
     lines = list(takewhile(lambda line: not line.startswith("hint:"), lines))
-    reasons = [line for line in lines if re.match(r"\w*(?:Error|Exception|error)\b.*:|fatal", line)]
+    reasons = [line for line in lines if re.match(r"[\w.]*(?:Error|Exception|error)\b.*:|fatal", line)]
     reason = reasons[-1] if reasons else lines[-1]
     return (
         f"{what} has no ready-made wheel for Python {python} on this machine, and building it from its source failed: "

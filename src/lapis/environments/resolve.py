@@ -55,7 +55,7 @@ def _pinned(recipe: Recipe, interpreter: Interpreter, root: str, tell: Tell, can
     with tempfile.TemporaryDirectory(prefix="lapis-resolve-") as folder:
         wanted = _file(folder, "requirements", recipe.requirements)
         command = ["pip", "compile", wanted, "--python", interpreter.path, *uv.options(recipe.pip_options)]
-        command += ["--constraints", _file(folder, "constraints", recipe.constraints)] if recipe.constraints else []
+        command += ["--constraint", _file(folder, "constraints", recipe.constraints)] if recipe.constraints else []
         command += ["--generate-hashes", "--no-header", "--no-annotate"]
 
         def compile_with(more: Sequence[str]) -> Said:
