@@ -39,6 +39,7 @@ class Recipe:
     python: str  # the version of one of the machine's interpreters
     requirements: tuple[str, ...] = ()  # as pip takes them
     constraints: tuple[str, ...] = ()  # what old pins need beside them to still import
+    without: tuple[str, ...] = ()  # never to be installed, whoever requires it: azureml-core, another build of the same
     pip_options: tuple[str, ...] = ()  # of the definition: --extra-index-url ..., --find-links ...
     shims: tuple[str, ...] = ()  # help for old scripts, by name: see old_code
     variables: Mapping[str, str] = field(default_factory=dict)  # that the packages need to behave as then
