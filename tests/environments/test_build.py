@@ -10,14 +10,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lapis.environments import bytecode, holding
-from lapis.environments.build import build, build_and_hold, ready
+from lapis.environments.build import build, build_and_hold, ready, site_packages
 from lapis.environments.commands import Stopped
 from lapis.environments.interpreters import interpreters
+from lapis.environments.old_code import SHIMS, shim_files
 from lapis.environments.values import Interpreter, Lock
 from lapis.errors import StorageFull, UserErrorException
 from lapis.sdk.process import started
@@ -222,6 +224,15 @@ def test_a_held_environment_cannot_be_taken_for_removal(shop: Shop) -> None:
     taken = holding.take(shop.root, lock.hash)
     assert taken is not None
     os.close(taken)
+
+
+def test_help_for_old_code_lies_among_the_packages(shop: Shop) -> None:
+    name = next(iter(SHIMS))
+    lock = replace(shop.lock("toy"), shims=(name,))
+    folder = build(lock, this_python(), shop.root, shop.told.append)
+    there = os.listdir(site_packages(folder, lock.python))
+    assert shim_files([name]) and set(shim_files([name])) <= set(there)
+    assert lock.hash != shop.lock("toy").hash
 
 
 # Bytecode

@@ -20,6 +20,7 @@ from lapis.agent.outputs import Outputs
 from lapis.agent.recover import recover
 from lapis.agent.verdict import Verdict, canceled, cannot_start, from_exit, timed_out, unknown
 from lapis.engines import processes
+from lapis.environments.commands import Stopped
 from lapis.errors import AzureMLException, NotFound, ServiceException, Unavailable
 from lapis.sdk.client import Client, JobEndpoint
 from lapis.sdk.shipping import Shipper
@@ -80,6 +81,8 @@ class Agent:
             launch.start(argv, surroundings, self.code, self.log, self.folder)
         except data.Canceled:
             return canceled("while its data was on the way")
+        except Stopped:
+            return canceled("while its environment was being built")
         except (AzureMLException, ServiceException, OSError) as error:
             return cannot_start(error)
         exit_record = launch.read(self.folder, "exit.json")

@@ -11,6 +11,7 @@ from typing import Any
 
 from lapis.environments import bytecode, explain, holding, old_builds, progress, uv
 from lapis.environments.commands import Canceled, Said, Stopped, Tell, never
+from lapis.environments.old_code import shim_files
 from lapis.environments.resolve import number_of_packages
 from lapis.environments.values import Interpreter, Lock
 from lapis.errors import StorageFull, UserErrorException
@@ -159,11 +160,7 @@ def _all_hashed(packages: str) -> bool:
 
 
 def _place_shims(lock: Lock, site: str) -> None:
-    if not lock.shims:
-        return
-    from importlib import import_module
-
-    for name, text in import_module("lapis.environments.old_code").shim_files(lock.shims).items():
+    for name, text in shim_files(lock.shims).items():
         _write(site, name, text)
 
 
