@@ -56,6 +56,8 @@ def _pinned(recipe: Recipe, interpreter: Interpreter, root: str, tell: Tell, can
         wanted = _file(folder, "requirements", recipe.requirements)
         command = ["pip", "compile", wanted, "--python", interpreter.path, *uv.options(recipe.pip_options)]
         command += ["--constraint", _file(folder, "constraints", recipe.constraints)] if recipe.constraints else []
+        nowhere = [f"{name}; python_version < '0'" for name in recipe.without]  # wanted on no Python that there is
+        command += ["--override", _file(folder, "overrides", nowhere)] if nowhere else []
         command += ["--generate-hashes", "--no-header", "--no-annotate"]
 
         def compile_with(more: Sequence[str]) -> Said:
