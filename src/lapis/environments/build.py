@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -119,7 +120,7 @@ def _build(
         _write(folder, MARKER, json.dumps({**marker, "created": began, "seconds": round(seconds, 3)}))
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
-        if isinstance(error, OSError) and error.errno == 28:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StorageFull(
                 f"The disk of {root} is full; what was half done is removed. Free some space, for instance with "
                 "`lapis env prune`, and try again."
@@ -140,8 +141,11 @@ def _install(
         return
     wanted = os.path.join(folder, "requirements.txt")
     _write(folder, "requirements.txt", lock.packages)
-    command = ["pip", "sync", wanted, "--python", os.path.join(folder, "bin", "python"), "--link-mode", "hardlink"]
-    command += [*(option for option in uv.options(lock.pip_options) if option != "--no-deps")]
+    command = ["pip", "sync", wanted, "--python", os.path.join(folder, "bin", "python")]
+    command += [] if os.environ.get("UV_LINK_MODE") else ["--link-mode", "hardlink"]
+    command += [
+        option for option in uv.options(lock.pip_options) if option != "--no-deps"
+    ]  # none are looked for anyway
     command += ["--require-hashes"] if _all_hashed(lock.packages) else []
     if uv.run([*command, "--offline"], root, progress.of_uv(say), canceled, [file]).ok:
         return  # the cache had it all: no question to any index

@@ -13,6 +13,7 @@ from lapis.errors import StorageFull, Unavailable, UserErrorException
 _AWAY = ("Failed to fetch", "error sending request", "dns error", "operation timed out", "Could not connect")
 _OFFLINE = ("network was disabled", "Network connectivity is disabled")
 _URL = re.compile(r"https?://[^\s/`'\")]+")
+_CREDENTIALS = re.compile(r"//[^/@\s]+@")  # https://user:password@host
 _DECORATION = re.compile(r"^\s*(?:error:|cause:|Caused by:|[×│├╰╭─▶]+)?\s*")
 
 
@@ -50,7 +51,8 @@ def error(complaints: str, python: str, doing: str, cache: str) -> Exception:
 
 
 def _lines(complaints: str) -> list[str]:
-    found = (_DECORATION.sub("", line).rstrip() for line in complaints.splitlines())
+    plain = _CREDENTIALS.sub("//", complaints)
+    found = (_DECORATION.sub("", line).rstrip() for line in plain.splitlines())
     return [line for line in found if line]
 
 
