@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -47,8 +46,7 @@ def _new(place: Path, root: str) -> list[Figure]:
     made: dict[str, list[Clock]] = {name: [] for name in tools}
     imported: dict[str, list[Clock]] = {name: [] for name in tools}
     for make in tools.values():
-        make(-1)  # fills the caches
-    _compiled(root, -1)
+        bytecode.compile_now(make(-1), root)  # fills the caches, that of bytecode too
     for number in range(ROUNDS):
         for name in list(tools)[:: 1 if number % 2 == 0 else -1]:
             if name.startswith("python") and number >= PIP_ROUNDS:
@@ -59,7 +57,8 @@ def _new(place: Path, root: str) -> list[Figure]:
             with Clock(family_cpu) as clock:
                 subprocess.run([os.path.join(folder, "bin", "python"), "-c", IMPORT], check=True)
             imported[name].append(clock)
-            _compiled(root, number)
+            if name == "Lapis":
+                bytecode.compile_now(folder, root)  # nothing goes on in the background while others are measured
     what = f"new environment of {' and '.join(WANTED)}, packages in the cache"
     return [
         Figure(what, "s", _readings(made), Asked(times_bare=1.3)),
@@ -73,13 +72,6 @@ def _lapis(root: str, number: int) -> str:
 
 def _lock(root: str, number: int) -> Lock:
     return resolve(Recipe(PYTHON.version, WANTED, variables={"ROUND": str(number)}), PYTHON, silent, root=root)
-
-
-def _compiled(root: str, number: int) -> None:
-    """Nothing goes on in the background while others are measured."""
-    folder = os.path.join(root, _lock(root, number).hash)
-    if os.path.isdir(folder):
-        bytecode.compile_now(folder, root)
 
 
 def _bare_uv(place: Path, root: str, number: int) -> str:
@@ -104,7 +96,6 @@ def _at_once(place: Path, root: str) -> Figure:
     for number in range(3):
         alone_ones.append(_asked(place, _lock(root, 1000 + number), root, 1))
         together.append(_asked(place, _lock(root, 2000 + number), root, AT_ONCE))
-    shutil.rmtree(root)
     readings = [Reading("Lapis", together), Reading("bare: one process", alone_ones, bare=True)]
     return Figure(f"{AT_ONCE} processes ask for one new environment at once: until the last has it", "s", readings)
 

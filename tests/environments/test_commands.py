@@ -114,6 +114,11 @@ def test_a_conflict_reads_the_same_however_uv_draws_it(said: str) -> None:
             "https://nowhere.invalid cannot be reached (dns error)",
         ),
         (
+            "error: Failed to fetch: `https://user:secret@a.invalid/simple/six/`\n  cause: dns error",
+            Unavailable,
+            "The package index https://a.invalid cannot be reached",
+        ),
+        (
             "error: Failed to build `demjson==2.2.4`\n  cause: The build backend returned an error\n"
             "         error in demjson setup command: use_2to3 is invalid.\n  hint: Build failures are sad.",
             UserErrorException,

@@ -56,6 +56,10 @@ def test_a_file_of_uv_that_names_an_index_stands_alone(environ: dict[str, str], 
     assert of_uv(environ) == {}
 
 
+def test_what_opens_the_server_is_not_shown_to_the_builds_of_packages(environ: dict[str, str]) -> None:
+    assert "LAPIS_TOKEN" not in uv.environment_for({**environ, "LAPIS_TOKEN": "secret", "VIRTUAL_ENV": "/mine"})
+
+
 def test_a_certificate_of_pip_is_one_for_uv(environ: dict[str, str]) -> None:
     assert variables_for_uv({**environ, "PIP_CERT": "/ca.pem"})["SSL_CERT_FILE"] == "/ca.pem"
     kept = uv.environment_for({**environ, "PIP_CERT": "/ca.pem", "SSL_CERT_FILE": "/mine.pem"})

@@ -6,6 +6,7 @@ import functools
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -73,9 +74,15 @@ def test_the_same_recipe_gives_the_same_hash_and_another_one_another(shop: Shop)
 
 
 def test_constraints_hold_without_installing_anything(shop: Shop) -> None:
-    recipe = Recipe(this_python().version, ("toy",), ("toy<2", "served<1"), shop.recipe().pip_options)
+    recipe = replace(shop.recipe("toy"), constraints=("toy<2", "served<1"))
     lock = resolve(recipe, this_python(), shop.told.append, root=shop.root)
     assert "toy==1.0" in lock.packages and "served" not in lock.packages
+
+
+def test_what_an_environment_has_to_be_without_stays_out_whoever_requires_it(shop: Shop) -> None:
+    recipe = replace(shop.recipe("toy==1.0"), without=("helper",))
+    lock = resolve(recipe, this_python(), shop.told.append, root=shop.root)
+    assert "toy==1.0" in lock.packages and "helper" not in lock.packages
 
 
 def test_a_conflict_says_who_wants_what(shop: Shop) -> None:

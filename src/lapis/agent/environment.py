@@ -6,7 +6,9 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lapis.agent.data import Canceled
 from lapis.environments.build import build_and_hold
+from lapis.environments.commands import Stopped
 from lapis.environments.interpreters import interpreter_for
 from lapis.environments.values import Lock
 
@@ -24,6 +26,9 @@ def enter(job: Mapping[str, Any], log: str, canceled: Callable[[], bool]) -> dic
         with open(log, "a") as file:
             file.write(f"Lapis: {line}\n")
 
-    folder, _ = build_and_hold(lock, interpreter_for(lock.python), job["environments"], say, canceled)
+    try:
+        folder, _ = build_and_hold(lock, interpreter_for(lock.python), job["environments"], say, canceled)
+    except Stopped:
+        raise Canceled("while its environment was being built") from None
     variables = {"VIRTUAL_ENV": folder, **lock.variables, **(job.get("environment_variables") or {})}
     return {"python": os.path.join(folder, "bin", "python"), "environment_variables": variables}

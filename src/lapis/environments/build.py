@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ from typing import Any
 
 from lapis.environments import bytecode, explain, holding, old_builds, progress, uv
 from lapis.environments.commands import Canceled, Said, Stopped, Tell, never
+from lapis.environments.old_code import shim_files
 from lapis.environments.resolve import number_of_packages
 from lapis.environments.values import Interpreter, Lock
 from lapis.errors import StorageFull, UserErrorException
@@ -109,9 +111,7 @@ def _build(
     say(f"Building environment {lock.hash}: Python {lock.python}, {count} packages")
     try:
         _install(lock, interpreter, root, folder, say, canceled, file)
-        site = site_packages(folder, lock.python)
-        _place_shims(lock, site)
-        bytecode.link(site, lock.python, root)
+        _place_shims(lock, site_packages(folder, lock.python))
         seconds = time.time() - began
         say(f"Environment {lock.hash} is ready after {seconds:.1f} s")
         _write(folder, "lock.json", json.dumps(lock.to_json(), indent=2))
@@ -120,7 +120,7 @@ def _build(
         _write(folder, MARKER, json.dumps({**marker, "created": began, "seconds": round(seconds, 3)}))
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
-        if isinstance(error, OSError) and error.errno == 28:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StorageFull(
                 f"The disk of {root} is full; what was half done is removed. Free some space, for instance with "
                 "`lapis env prune`, and try again."
@@ -141,8 +141,11 @@ def _install(
         return
     wanted = os.path.join(folder, "requirements.txt")
     _write(folder, "requirements.txt", lock.packages)
-    command = ["pip", "sync", wanted, "--python", os.path.join(folder, "bin", "python"), "--link-mode", "hardlink"]
-    command += [*(option for option in uv.options(lock.pip_options) if option != "--no-deps")]
+    command = ["pip", "sync", wanted, "--python", os.path.join(folder, "bin", "python")]
+    command += [] if os.environ.get("UV_LINK_MODE") else ["--link-mode", "hardlink"]
+    command += [
+        option for option in uv.options(lock.pip_options) if option != "--no-deps"
+    ]  # none are looked for anyway
     command += ["--require-hashes"] if _all_hashed(lock.packages) else []
     if uv.run([*command, "--offline"], root, progress.of_uv(say), canceled, [file]).ok:
         return  # the cache had it all: no question to any index
@@ -161,11 +164,7 @@ def _all_hashed(packages: str) -> bool:
 
 
 def _place_shims(lock: Lock, site: str) -> None:
-    if not lock.shims:
-        return
-    from importlib import import_module
-
-    for name, text in import_module("lapis.environments.old_code").shim_files(lock.shims).items():
+    for name, text in shim_files(lock.shims).items():
         _write(site, name, text)
 
 

@@ -1,9 +1,9 @@
 """Compiled bytecode: compiling numpy and its like takes seconds, so it is done once for a wheel and not waited for.
 
-A build links what earlier environments compiled of the same wheels. What is missing is compiled afterwards by a
-process of low priority, which also keeps it for the environments to come, in `cache/bytecode` beside `environments`.
-That works because the files of a wheel are hard links into uv's cache: the same file with the same time in every
-environment, and time and size are what Python compares.
+A process of its own, started when an environment counts as built, links what earlier environments compiled of the same
+wheels, which takes a moment. Then it compiles what is missing, with low priority, and keeps it for the environments to
+come in `cache/bytecode` beside `environments`. That works because the files of a wheel are hard links into uv's cache:
+the same file with the same time in every environment, and time and size are what Python compares.
 """
 
 from __future__ import annotations
@@ -19,15 +19,8 @@ def store(root: str) -> str:
     return os.path.join(os.path.dirname(os.path.abspath(root)), "cache", "bytecode")
 
 
-def link(site: str, python: str, root: str) -> None:
-    """Give the environment what is compiled of its wheels already."""
-    tag = "cpython-" + "".join(python.split(".")[:2])
-    for wheel in compile_wheels.wheels(site):
-        _link(os.path.join(store(root), tag, wheel), site)
-
-
 def compile_later(folder: str, root: str, keep_open: int) -> None:
-    """Start compiling what is missing, and return. `keep_open`, the environment's lock, stays open meanwhile."""
+    """Start it, and return. `keep_open`, the environment's lock, stays open meanwhile."""
     process = subprocess.Popen(
         [*_command(folder, root), "later"],
         stdin=subprocess.DEVNULL,
@@ -46,15 +39,3 @@ def compile_now(folder: str, root: str) -> None:
 
 def _command(folder: str, root: str) -> list[str]:
     return [os.path.join(folder, "bin", "python"), "-I", "-S", compile_wheels.__file__, folder, store(root)]
-
-
-def _link(kept: str, site: str) -> None:
-    for folder, _, files in os.walk(kept):
-        target = os.path.join(site, os.path.relpath(folder, kept))
-        if files:
-            os.makedirs(target, exist_ok=True)
-        for name in files:
-            try:
-                os.link(os.path.join(folder, name), os.path.join(target, name))
-            except OSError:
-                pass  # there already, or pruned this moment: then it is compiled later

@@ -1,4 +1,4 @@
-"""Compiles the packages of an environment, run by the environment's own Python: any from 3.7, the library alone.
+"""Brings the bytecode of an environment's packages, run by its own Python: any from 3.7, the standard library alone.
 
 python -I -S compile_wheels.py <environment> <where bytecode is kept> [later]
 """
@@ -15,13 +15,20 @@ import sys
 from importlib.util import cache_from_source
 
 
-def main(folder: str, store: str) -> None:
+def main(folder: str, store: str, later: bool) -> None:
     """May be done by several at once: each leaves out what it finds done."""
-    for site in glob.glob(os.path.join(folder, "lib", "python*", "site-packages")):
-        _compile_site(site, os.path.join(store, str(sys.implementation.cache_tag)))
+    kept = os.path.join(store, str(sys.implementation.cache_tag))
+    sites = glob.glob(os.path.join(glob.escape(folder), "lib", "python*", "site-packages"))
+    for site in sites:
+        for name in _wheels(site):
+            _link(os.path.join(kept, name), site)
+    if later:
+        os.nice(19)  # nobody waits for the rest: whatever else runs comes first
+    for site in sites:
+        _compile_site(site, kept)
 
 
-def wheels(site: str) -> dict[str, str]:
+def _wheels(site: str) -> dict[str, str]:
     """The .dist-info folders of a site-packages folder, by a name for exactly these files.
 
     Only of wheels that share their files with uv's cache: copies have times of their own, and fit no other's bytecode.
@@ -40,8 +47,21 @@ def wheels(site: str) -> dict[str, str]:
     return found
 
 
+def _link(kept: str, site: str) -> None:
+    """Give the environment what is compiled of a wheel already."""
+    for folder, _, files in os.walk(kept):
+        target = os.path.join(site, os.path.relpath(folder, kept))
+        if files:
+            os.makedirs(target, exist_ok=True)
+        for name in files:
+            try:
+                os.link(os.path.join(folder, name), os.path.join(target, name))
+            except OSError:
+                pass  # the script was faster, or it was pruned this moment: then it is compiled
+
+
 def _compile_site(site: str, store: str) -> None:
-    shared = {info: name for name, info in wheels(site).items()}
+    shared = {info: name for name, info in _wheels(site).items()}
     for info in glob.glob(os.path.join(glob.escape(site), "*.dist-info")):
         compiled = [path for path in _sources(site, info) if _compiled(os.path.join(site, path))]
         if info in shared:
@@ -95,6 +115,4 @@ def _keep(site: str, sources: list[str], place: str) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[3:] == ["later"]:
-        os.nice(19)  # nobody waits for it: whatever else runs comes first
-    main(sys.argv[1], sys.argv[2])
+    main(sys.argv[1], sys.argv[2], later=sys.argv[3:] == ["later"])

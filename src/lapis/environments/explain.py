@@ -13,6 +13,7 @@ from lapis.errors import StorageFull, Unavailable, UserErrorException
 _AWAY = ("Failed to fetch", "error sending request", "dns error", "operation timed out", "Could not connect")
 _OFFLINE = ("network was disabled", "Network connectivity is disabled")
 _URL = re.compile(r"https?://[^\s/`'\")]+")
+_CREDENTIALS = re.compile(r"//[^/@\s]+@")  # https://user:password@host
 _DECORATION = re.compile(r"^\s*(?:error:|cause:|Caused by:|[×│├╰╭─▶]+)?\s*")
 
 
@@ -50,7 +51,8 @@ def error(complaints: str, python: str, doing: str, cache: str) -> Exception:
 
 
 def _lines(complaints: str) -> list[str]:
-    found = (_DECORATION.sub("", line).rstrip() for line in complaints.splitlines())
+    plain = _CREDENTIALS.sub("//", complaints)
+    found = (_DECORATION.sub("", line).rstrip() for line in plain.splitlines())
     return [line for line in found if line]
 
 
@@ -103,7 +105,7 @@ def _failed_build(lines: list[str], whole: str, python: str) -> str:
     named = re.search(r"Failed to (?:download and )?build:? `([^`]+)`", whole)
     what = named[1] if named else "A package"
     lines = list(takewhile(lambda line: not line.startswith("hint:"), lines))
-    reasons = [line for line in lines if re.match(r"\w*(?:Error|Exception|error)\b.*:|fatal", line)]
+    reasons = [line for line in lines if re.match(r"[\w.]*(?:Error|Exception|error)\b.*:|fatal", line)]
     reason = reasons[-1] if reasons else lines[-1]
     return (
         f"{what} has no ready-made wheel for Python {python} on this machine, and building it from its source failed: "

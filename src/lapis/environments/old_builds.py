@@ -24,5 +24,5 @@ def tried(call: Callable[[Sequence[str]], Said], folder: str, python: str, tell:
     path = os.path.join(folder, "build-constraints.txt")
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(f"{tool}\n" for tool in tools)
-    again = call(("--build-constraints", path))
+    again = call(("--build-constraint", path))
     return again if again.ok else said

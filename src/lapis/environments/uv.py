@@ -17,6 +17,7 @@ from lapis.errors import UserErrorException
 
 # Variables that say something about the interpreter that asks; the environment that is built is another one.
 _OF_THE_ASKER = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_PYTHON", "UV_PROJECT")
+_SECRETS = ("LAPIS_TOKEN", "AZUREML_RUN_TOKEN")  # the build of a package runs the code of strangers
 # pip's options of a requirements file, and uv's name for each. With a value:
 _VALUED = {
     "-i": "--index-url",
@@ -81,7 +82,7 @@ def run(
 
 
 def environment_for(environ: Mapping[str, str]) -> dict[str, str]:
-    kept = {name: value for name, value in environ.items() if name not in _OF_THE_ASKER}
+    kept = {name: value for name, value in environ.items() if name not in (*_OF_THE_ASKER, *_SECRETS)}
     ours = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
     # As pip does: of all indexes the best version. uv would take the first index that knows the name at all, and
     # definitions that were written for pip name extra indexes that hold old versions of everything.
