@@ -19,6 +19,7 @@ from lapis.agent import data, launch, prepare
 from lapis.agent.outputs import Outputs
 from lapis.agent.recover import recover
 from lapis.agent.verdict import Verdict, canceled, cannot_start, from_exit, timed_out, unknown
+from lapis.domain.settings import WEB
 from lapis.engines import processes
 from lapis.errors import AzureMLException, NotFound, ServiceException, Unavailable
 from lapis.sdk.client import Client, JobEndpoint
@@ -36,6 +37,9 @@ class Agent:
         with open(os.path.join(folder, "job.json")) as file:
             self.job: dict[str, Any] = json.load(file)
         self.run_id: str = self.job["run_id"]
+        for name in WEB:  # what the server's settings say, whatever this machine's do
+            os.environ.pop(name, None)
+        os.environ.update(self.job.get("web") or {})
         self.code = os.path.join(folder, "code")
         self.log = os.path.join(folder, "std_log.txt")
         endpoint = JobEndpoint(self.job["server"], self.job["agent_token"], self.job["address_file"])

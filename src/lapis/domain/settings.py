@@ -8,6 +8,8 @@ from typing import Mapping
 
 from lapis.errors import UserErrorException
 
+WEB = ("LAPIS_URL_MIRRORS", "LAPIS_ALLOWED_ADDRESSES", "LAPIS_FORBIDDEN_ADDRESSES")
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -20,6 +22,7 @@ class Settings:
     idle_seconds: float
     environments: str
     python: str | None
+    web: Mapping[str, str]  # what is set about fetching from the network, by its variables: it goes to every agent
 
     @property
     def token_file(self) -> str:
@@ -41,6 +44,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         idle_seconds=_number(environ, "LAPIS_IDLE_SECONDS", 1800, 0, 1e9),
         environments=_choice(environ, "LAPIS_ENVIRONMENTS", "", ("", "host", "venv", "container")),
         python=environ.get("LAPIS_PYTHON") or None,
+        web={name: environ[name] for name in WEB if environ.get(name)},
     )
 
 

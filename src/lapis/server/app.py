@@ -12,6 +12,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from lapis.domain.addresses import rule_of
 from lapis.domain.settings import Settings
 from lapis.engines import registry
 from lapis.engines.base import Engine
@@ -39,7 +40,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Ca
     bulletin = Bulletin()
     engines: dict[str, Engine] = {"local": registry.make("local", os.path.join(settings.home, "work"))}
     runs = Runs(shelf, bulletin, lambda: list(engines), now, lambda: reconciler.wake())
-    address = Address(url, settings.address_file, shelf.blobs.root)
+    address = Address(url, settings.address_file, shelf.blobs.root, settings.web)
     reconciler = Reconciler(shelf, runs, engines, access, address, settings.max_runs, now)
     system = System(
         home=settings.home,
@@ -47,7 +48,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Ca
         access=access,
         workspaces=Workspaces(shelf, now),
         runs=runs,
-        data=Data(shelf, settings.home, now),
+        data=Data(shelf, settings.home, now, rule_of(settings.web)),
         reconciler=reconciler,
         bulletin=bulletin,
         stop=stop,
