@@ -19,6 +19,7 @@ class Page:
     etag: str | None = "by content"  # another text is sent as it is; None: no ETag
     says_length: int | None = None  # a Content-Length that is not true
     says_nothing: bool = False  # no Content-Length
+    leads_to: str | None = None  # a redirect there
     head: int = 200  # what a HEAD is answered with
     ranges: bool = True
     ranges_work: bool = True
@@ -82,6 +83,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         page = web.pages.get(self.path)
         if page is None:
             self.send_error(404)
+            return
+        if page.leads_to is not None:
+            self.send_response(302)
+            self.send_header("Location", page.leads_to)
+            self.end_headers()
             return
         status = page.status if body else (page.status if page.status != 200 else page.head)
         if status != 200:

@@ -17,6 +17,7 @@ from azureml.core.runconfig import RunConfiguration
 from azureml.data import OutputFileDatasetConfig
 from azureml.data.output_dataset_config import OutputTabularDatasetConfig
 from azureml.exceptions import UserErrorException
+from tests.conftest import Home
 from tests.e2e.until import until
 from tests.web import Web, serving
 
@@ -227,6 +228,42 @@ def test_what_cannot_work_is_refused_before_anything_is_sent(
     with pytest.raises(UserErrorException, match=says):
         submit(SHOW, arguments=arguments(store))
     assert list(Experiment(workspace, "trial").get_runs()) == []
+
+
+def test_a_server_fetches_nothing_that_its_settings_forbid(
+    home: Home, web: Web, script: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAPIS_FORBIDDEN_ADDRESSES", "127.0.0.0/8")
+    monkeypatch.setenv("LAPIS_URL_MIRRORS", f"http://gone.example/={web.url('/')}")
+    home.start()
+    for name in ("LAPIS_FORBIDDEN_ADDRESSES", "LAPIS_URL_MIRRORS"):
+        monkeypatch.delenv(name)  # they are the server's, and not ours
+    workspace = Workspace.from_config()
+    near, far = from_files(web.put("/a", b"a")), Dataset.File.from_files("http://gone.example/a", validate=False)
+    for dataset in (near, far):
+        config = ScriptRunConfig(script(SHOW), "train.py", arguments=[dataset.as_mount()])
+        run = Experiment(workspace, "web").submit(config)
+        run.wait_for_completion(raise_on_error=False)
+        assert "127.0.0.1 is among LAPIS_FORBIDDEN_ADDRESSES" in failed_with(run)
+    with pytest.raises(UserErrorException, match="'local' cannot be registered: 127.0.0.1 is among LAPIS_FORBIDDEN"):
+        Datastore.register_s3_bucket(workspace, "local", "bucket", endpoint="http://127.0.0.1:1", skip_validation=True)
+    with pytest.raises(UserErrorException, match="cannot be registered: .* metadata service"):
+        Datastore.register_s3_bucket(workspace, "meta", "bucket", endpoint="http://169.254.169.254")
+
+
+def test_mirrors_of_a_server_serve_its_runs(home: Home, web: Web, script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    web.put("/old", b"old"), web.put("/new", b"new")
+    monkeypatch.setenv("LAPIS_URL_MIRRORS", f"http://gone.example/={web.url('/')}")
+    home.start()
+    experiment = Experiment(Workspace.from_config(), "web")
+    dataset = Dataset.File.from_files("http://gone.example/old", validate=False)
+    found = []
+    for mirrors in ("", f"http://gone.example/old={web.url('/new')}"):  # the user's own go first
+        monkeypatch.setenv("LAPIS_URL_MIRRORS", mirrors)
+        run = experiment.submit(ScriptRunConfig(script(SHOW), "train.py", arguments=[dataset.as_mount()]))
+        run.wait_for_completion()
+        found += seen(run)
+    assert found == ["old", "new"]
 
 
 # -- references

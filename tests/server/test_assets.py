@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lapis.domain.addresses import rule_of
 from lapis.domain.run import RunRecord
 from lapis.errors import Conflict, Forbidden, NotFound, UserErrorException
 from lapis.server.control.access import USER, VIEWER, Actor
@@ -35,7 +36,7 @@ def shelf(tmp_path: Path) -> Iterator[Shelf]:
 
 @pytest.fixture
 def data(shelf: Shelf, tmp_path: Path) -> Data:
-    return Data(shelf, str(tmp_path), lambda: 5.0)
+    return Data(shelf, str(tmp_path), lambda: 5.0, rule_of({}))
 
 
 def add(shelf: Shelf, id: str, name: str = "a", workspace: str = "w", kind: str = DATASET, **body: Any) -> Asset:

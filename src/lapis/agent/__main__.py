@@ -26,6 +26,7 @@ from lapis.agent.data import Canceled
 from lapis.agent.outputs import Outputs
 from lapis.agent.recover import recover
 from lapis.agent.verdict import Verdict, canceled, cannot_start, last_lines, timed_out
+from lapis.domain.settings import WEB
 from lapis.errors import AzureMLException, NotFound, ServiceException, Unavailable
 from lapis.sdk.client import Client, JobEndpoint
 from lapis.sdk.shipping import Shipper
@@ -48,6 +49,9 @@ class Agent:
         self.run_id: str = self.job["run_id"]
         self.node: dict[str, Any] = self.job.get("node") or {"index": 0, "count": 1, "head": folder}
         self.head = self.node["index"] == 0
+        for name in WEB:  # what the server's settings say, whatever this machine's do
+            os.environ.pop(name, None)
+        os.environ.update(self.job.get("web") or {})
         self.code = os.path.join(folder, "code")
         self.log, self.log_name = _own_log(self.job, self.node, folder)
         endpoint = JobEndpoint(self.job["server"], self.job["agent_token"], self.job["address_file"])

@@ -27,8 +27,6 @@ def lay_out_inputs(
     job: Mapping[str, Any], code: str, folder: str, log: str, client: Client, canceled: Callable[[], bool]
 ) -> dict[str, str]:
     """Everything is there when this returns. The variables that tell the script where."""
-    if job.get("url_mirrors"):
-        os.environ["LAPIS_URL_MIRRORS"] = job["url_mirrors"]
 
     def look() -> None:
         if canceled():

@@ -16,12 +16,14 @@ from typing import Any
 from lapis.data.cache import ObjectCache
 from lapis.data.moving import Say, bring_all, put_all
 from lapis.data.stores import Object, ObjectStore
+from lapis.domain.addresses import Rule, literal, refusal_of_address, rule_of
 from lapis.errors import AzureMLException, UserErrorException, to_wire
 
 _writing = threading.Lock()
 
 
 def main() -> None:
+    _watch_connections(rule_of(os.environ))
     opened: dict[str, ObjectStore] = {}  # with their connections
 
     def open_store(access: Mapping[str, Any]) -> ObjectStore:
@@ -32,6 +34,19 @@ def main() -> None:
 
     for line in sys.stdin:
         _tell(_answer(line, open_store))
+
+
+def _watch_connections(rule: Rule) -> None:
+    """Whatever a store's library does, a redirect or a name that leads elsewhere now, nothing forbidden is reached."""
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "socket.connect" and isinstance(arguments[1], tuple):
+            for address in literal(str(arguments[1][0])):
+                reason = refusal_of_address(rule, address)
+                if reason is not None:
+                    raise UserErrorException(f"A connection was not made: {reason}.")
+
+    sys.addaudithook(watch)
 
 
 def _answer(line: str, open_store: Callable[[Mapping[str, Any]], ObjectStore]) -> dict[str, Any]:

@@ -5,13 +5,15 @@ Nothing of what a store's library says reaches the user but a code: its messages
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from lapis.domain.addresses import refusal, rule_of
 from lapis.domain.data import fixed_part, glob_matcher, has_glob
-from lapis.domain.object_store import endpoint_of, shown
+from lapis.domain.object_store import endpoint_of, hosts_of, shown
 from lapis.domain.tree import check_path
 from lapis.errors import AuthenticationException, NotFound, UserErrorException
 
@@ -44,6 +46,7 @@ class ObjectStore:
         self.bucket = urlsplit(access["url"]).netloc
         self._kind = KINDS[urlsplit(access["url"]).scheme]
         self._shown = f"Datastore '{self.name}' ({shown(access)})"
+        self._check_addresses(access)
         try:
             self._fs = self._kind.open(access)
         except ImportError as missing:
@@ -135,6 +138,21 @@ class ObjectStore:
         if type(error).__name__ in _NO_ANSWER or isinstance(error, (ConnectionError, TimeoutError)):
             return self._unreachable(code)
         return UserErrorException(f"{self._shown} cannot be {done}: the store answered {code}.")
+
+    def _check_addresses(self, access: Mapping[str, Any]) -> None:
+        """That the settings let us ask there. What a name leads to later is watched where errands are done."""
+        import socket
+
+        rule = rule_of(os.environ)
+        for host in hosts_of(access):
+            try:
+                found = socket.getaddrinfo(host, None, 0, socket.SOCK_STREAM)
+            except OSError:
+                reason = refusal(rule, host)  # nobody answers there, or a proxy knows the name
+            else:
+                reason = refusal(rule, host, [str(each[4][0]) for each in found])
+            if reason is not None:
+                raise UserErrorException(f"{self._shown} cannot be used: {reason}.")
 
     def _reach(self) -> None:
         """Nobody there is found out now: the libraries would try for minutes."""

@@ -71,6 +71,12 @@ def endpoint_of(view: Mapping[str, Any]) -> str:
     return "{}://{}.blob.{}".format(protocol, account, given or "core.windows.net")
 
 
+def hosts_of(view: Mapping[str, Any]) -> list[str]:
+    """The hosts that are asked: the store's own, and the one that gives out its tokens."""
+    given = [endpoint_of(view), str(view["options"].get("authority_url") or "")]
+    return [str(urlsplit(each).hostname) for each in given if urlsplit(each).hostname]
+
+
 def credential_type(view: Mapping[str, Any]) -> str:
     """How one gets in, for people."""
     given = view["credentials"]

@@ -8,6 +8,8 @@ from typing import Mapping
 
 from lapis.errors import UserErrorException
 
+WEB = ("LAPIS_URL_MIRRORS", "LAPIS_ALLOWED_ADDRESSES", "LAPIS_FORBIDDEN_ADDRESSES")
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -22,6 +24,7 @@ class Settings:
     python: str | None
     strict: bool
     environments_max_gb: float
+    web: Mapping[str, str]  # what is set about fetching from the network, by its variables: it goes to every agent
 
     @property
     def token_file(self) -> str:
@@ -45,6 +48,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         python=environ.get("LAPIS_PYTHON") or None,
         strict=_choice(environ, "LAPIS_STRICT", "0", ("0", "1")) == "1",
         environments_max_gb=_number(environ, "LAPIS_ENVIRONMENTS_MAX_GB", 50, 0, 1e9),
+        web={name: environ[name] for name in WEB if environ.get(name)},
     )
 
 

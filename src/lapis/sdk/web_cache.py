@@ -14,10 +14,13 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Iterator, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple
 
 from lapis.domain.data import GONE, mirrored, requestable, shown_url
 from lapis.errors import NotFound, UserErrorException
+
+if TYPE_CHECKING:
+    from lapis.domain.addresses import Rule
 
 DEFAULT_LIMIT = 50 << 30  # bytes that the cache may hold
 STREAMS = 16  # of one large file
@@ -43,10 +46,14 @@ class Said(NamedTuple):
 
 
 class WebCache:
-    def __init__(self, folder: str, mirrors: str | None = None, limit: int = DEFAULT_LIMIT) -> None:
+    def __init__(
+        self, folder: str, mirrors: str | None = None, limit: int = DEFAULT_LIMIT, rule: Rule | None = None
+    ) -> None:
+        """`rule` says which addresses may be asked; without one the settings do."""
         self._folder = folder
         self._mirrors = mirrors
         self._limit = limit
+        self._rule = rule
 
     def describe(self, url: str) -> Said:
         """What the address holds now; an error that says which of missing, denied, unreachable."""
@@ -178,7 +185,7 @@ class WebCache:
                 request.add_header("If-Range", said.mark)
         with _streams:
             try:
-                reply = urllib.request.urlopen(request, timeout=_TIMEOUT)
+                reply = self._opened(request)
             except urllib.error.HTTPError as refused:
                 with refused:
                     if refused.code in _TRY_AGAIN:
@@ -202,7 +209,7 @@ class WebCache:
 
         request = urllib.request.Request(requestable(mirrored(url, self._mirrors)), method=method)
         try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT) as reply:
+            with self._opened(request) as reply:
                 headers = reply.headers
         except urllib.error.HTTPError as refused:
             with refused:
@@ -223,6 +230,14 @@ class WebCache:
         mark = _mark(headers)
         ranges = mark is not None and headers.get("Accept-Ranges") == "bytes"
         return Said(size, mark, ranges, _modified(headers.get("Last-Modified")))
+
+    def _opened(self, request: Any) -> Any:
+        from lapis.domain.addresses import rule_of
+        from lapis.sdk.web_guard import opener
+
+        if self._rule is None:
+            self._rule = rule_of(os.environ)
+        return opener(self._rule).open(request, timeout=_TIMEOUT)
 
     def _refused(self, url: str, status: int) -> UserErrorException:
         why = {401: "denied", 403: "denied", 404: "not there", 410: "gone"}.get(status, "refused")

@@ -12,6 +12,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from lapis.domain.addresses import rule_of
 from lapis.domain.settings import Settings
 from lapis.errors import AzureMLException, NotFound, ServiceException, UserErrorException, to_wire
 from lapis.server.api import computes as computes_api
@@ -45,7 +46,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Ca
     computes = Computes(shelf, fleet, now, lambda: reconciler.wake())
     workshop = Workshop(os.path.join(settings.home, "environments"), lambda: reconciler.wake())
     runs = Runs(shelf, bulletin, workshop, computes, now, lambda: reconciler.wake())
-    address = Address(url, settings.address_file, shelf.blobs.root)
+    address = Address(url, settings.address_file, shelf.blobs.root, settings.web)
     reconciler = Reconciler(shelf, runs, computes, fleet, workshop, access, address, settings.max_runs, now)
     system = System(
         home=settings.home,
@@ -54,7 +55,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Ca
         workspaces=Workspaces(shelf, now),
         runs=runs,
         models=Models(shelf, now),
-        data=Data(shelf, settings.home, now),
+        data=Data(shelf, settings.home, now, rule_of(settings.web)),
         computes=computes,
         environments=Environments(shelf, workshop, settings.home, now),
         reconciler=reconciler,

@@ -12,8 +12,9 @@ from typing import Any
 
 from lapis.data import helper
 from lapis.domain import database
+from lapis.domain.addresses import Rule, refusal
 from lapis.domain.data import check_dataset_name, check_datastore_name
-from lapis.domain.object_store import check_object_store, credential_type
+from lapis.domain.object_store import check_object_store, credential_type, hosts_of
 from lapis.domain.run import check_labels, check_text
 from lapis.errors import Conflict, NotFound, UserErrorException
 from lapis.server.control.access import Actor
@@ -61,7 +62,8 @@ class NewDataset:
 
 
 class Data:
-    def __init__(self, shelf: Shelf, home: str, now: Callable[[], float]) -> None:
+    def __init__(self, shelf: Shelf, home: str, now: Callable[[], float], rule: Rule) -> None:
+        self._rule = rule
         self._shelf = shelf
         self._folder = os.path.join(home, "stores")
         self._sealer = Sealer(home)
@@ -139,6 +141,10 @@ class Data:
         view = {"name": new.name, "type": new.type, "url": new.url, "options": new.options}
         access = {**view, "credentials": new.credentials}
         check_object_store(access)
+        for host in hosts_of(access):
+            reason = refusal(self._rule, host)  # by name; what the name leads to is looked at where it is asked
+            if reason is not None:
+                raise UserErrorException(f"Datastore '{new.name}' cannot be registered: {reason}.")
         if not new.skip_validation:
             helper.ask_once({"do": "check", "store": access, "create": new.create}, _CHECK_SECONDS)
         options = {**new.options, "credential_type": credential_type(access)}

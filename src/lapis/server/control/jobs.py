@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lapis.domain.run import RunRecord
@@ -20,6 +20,7 @@ class Address:
     url: str
     file: str
     blobs: str
+    web: Mapping[str, str] = field(default_factory=dict)  # what its settings say of fetching from the network
 
 
 def job_spec(
@@ -45,8 +46,15 @@ def job_spec(
         "launch": run.launches + 1,
         "attempt": run.attempt,
         **job,
+        "web": _web(address.web, job.get("url_mirrors")),  # whatever the job says
     }
     return JobSpec(run.id, body)
+
+
+def _web(ours: Mapping[str, str], mirrors: str | None) -> dict[str, str]:
+    """The server's settings; mirrors that came with the run go before its own."""
+    both = ",".join(filter(None, [mirrors, ours.get("LAPIS_URL_MIRRORS")]))
+    return dict(ours, LAPIS_URL_MIRRORS=both)
 
 
 def recovery_spec(run: RunRecord, access: Access, address: Address, now: float) -> JobSpec:
