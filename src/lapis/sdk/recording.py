@@ -88,7 +88,8 @@ class ProcessRecorder(Recorder):
 
     def record(self, kind: str, name: str, value: Any, step: int | None = None, run_id: str = "") -> None:
         super().record(kind, name, value, step, run_id)
-        pump.news.set()
+        if not pump.news.is_set():  # asking is cheaper than telling again
+            pump.news.set()
 
     def ship(self, patience: float = 0.0) -> None:
         beat = self.owner and time.monotonic() - self.last_report > _BEAT_EVERY

@@ -168,9 +168,7 @@ _POSITION = Prepared(
 )
 _SERIES = Prepared(select(metric_series).where(metric_series.c.run_pk == bindparam("p")))
 _SUMMARY = ("points", "last", "least", "greatest")
-_ADD_SERIES = Prepared(
-    insert(metric_series).returning(metric_series.c.pk), ("run_pk", "experiment_pk", "name", "kind", *_SUMMARY)
-)
+_ADD_SERIES = Prepared(insert(metric_series), ("run_pk", "experiment_pk", "name", "kind", *_SUMMARY))
 _ADD_POINTS = Prepared(insert(metric_points))
 _SUM_UP = Prepared(update(metric_series).where(metric_series.c.pk == bindparam("which")), _SUMMARY)
 _MOVE = Prepared(
@@ -216,9 +214,12 @@ def _append(connection: Connection, run: Any, points: list[Point]) -> None:
         if series is None:
             series = fresh[point.name] = _Series(0, point.kind, 0, None, None, None)
         series.add(point)
-    for name, series in fresh.items():
-        about = {"run_pk": run.pk, "experiment_pk": run.experiment_pk, "name": name, "kind": series.kind}
-        series.pk = _ADD_SERIES.first(connection, {**about, **series.summary()}).pk
+    if fresh:
+        home = {"run_pk": run.pk, "experiment_pk": run.experiment_pk}
+        _ADD_SERIES.run(connection, [dict(home, name=name, kind=s.kind, **s.summary()) for name, s in fresh.items()])
+        for row in _SERIES.all(connection, {"p": run.pk}):
+            if row.name in fresh:
+                fresh[row.name].pk = row.pk
     grown = [series for series in known.values() if series.rows]
     _SUM_UP.run(connection, [dict(series.summary(), which=series.pk) for series in grown])
     _ADD_POINTS.run(
