@@ -145,6 +145,29 @@ def test_when_agent_keeper_and_server_die_together_the_verdict_is_honest(
     assert run.get_metrics()["number"] == list(range(POINTS)), "the script ran to its end, and all of it is here"
 
 
+@pytest.mark.parametrize("server_too", [False, True])
+def test_what_an_agent_left_that_was_killed_after_its_last_word_is_removed(
+    server_too: bool, home: Home, script: Callable[..., str], tmp_path: Path
+) -> None:
+    many = "import os\nos.mkdir('many')\nfor number in range(20000): open(f'many/{number}', 'w').close()\n"
+    for _ in range(5):  # the moment between its last word and its end may be missed
+        run, _ = submitted(home, script, tmp_path, many)
+        job = home.path / "work" / run.id
+        wait_until(lambda: (job / "process.json").exists())  # noqa: B023
+        agent = json.loads((job / "agent.json").read_text())["pid"]
+        wait_until(lambda: run.get_status() == "Completed")  # noqa: B023
+        os.kill(agent, signal.SIGSTOP)
+        if job.exists():
+            break
+    else:
+        pytest.fail("the agent was always quicker")
+    if server_too:
+        home.kill_server()
+    os.kill(agent, signal.SIGKILL)
+    assert Run.get(Workspace.from_config(), run.id).get_status() == "Completed"
+    wait_until(lambda: not job.exists())
+
+
 @pytest.mark.full
 def test_a_server_that_is_away_for_a_minute_is_not_noticed_by_the_script(
     home: Home, script: Callable[..., str], tmp_path: Path

@@ -64,11 +64,16 @@ class EngineContract:
     def test_polling_nothing_gives_nothing(self, engine: Engine) -> None:
         assert engine.poll([]) == []
 
-    def test_what_a_job_left_can_be_forgotten_twice(self, engine: Engine, job: JobSpec) -> None:
+    def test_what_a_job_left_can_be_forgotten_twice(
+        self, engine: Engine, job: JobSpec, another: Callable[[], Engine]
+    ) -> None:
         handle: Handle = engine.launch(job)
+        assert another().left() == {job.id: handle}
         engine.stop(handle, hard=True)
+        assert engine.left() == {job.id: handle}
         engine.forget(job.id)
         engine.forget(job.id)
+        assert engine.left() == {}
 
 
 def eventually(true: Callable[[], bool], seconds: float = 20.0) -> None:

@@ -87,6 +87,10 @@ class Engine(Protocol):
         """Let go of what the engine itself holds. Jobs go on."""
         ...
 
+    def left(self) -> dict[str, Handle]:
+        """By job id, the handles of all jobs that something lies around of, whether they run or not."""
+        ...
+
     def forget(self, job_id: str) -> None:
         """The job has ended and all it had is stored: remove what lies around. May be repeated."""
         ...

@@ -119,8 +119,28 @@ class LocalEngine:
                 pass
         return "\n".join(filter(None, said))
 
+    def left(self) -> dict[str, Handle]:
+        found: dict[str, Handle] = {}
+        for job_id in os.listdir(self._root):
+            folder = os.path.join(self._root, job_id)
+            nobody = {"job": job_id, "pid": 0, "started": None, "folder": folder}
+            found[job_id] = _read(os.path.join(folder, "agent.json")) or nobody
+        return found
+
     def forget(self, job_id: str) -> None:
-        shutil.rmtree(os.path.join(self._root, job_id), ignore_errors=True)
+        folder = os.path.join(self._root, job_id)
+        if not _mounted_below(folder):  # what lies behind a mount is not the job's to remove
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _mounted_below(folder: str) -> bool:
+    try:
+        with open("/proc/self/mounts", "rb") as file:
+            places = [line.split()[1].decode("unicode_escape") for line in file]
+    except OSError:
+        return False
+    inside = os.path.realpath(folder) + os.sep
+    return any(place.startswith(inside) for place in places)
 
 
 def _agents(handle: Handle) -> list[Mapping[str, Any]]:

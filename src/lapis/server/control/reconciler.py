@@ -14,7 +14,7 @@ from lapis.domain import run as rules
 from lapis.domain.compute import Wants
 from lapis.domain.run import RunRecord, RunState
 from lapis.engines import processes
-from lapis.engines.base import Engine, JobState, Place
+from lapis.engines.base import Engine, Handle, JobState, Place
 from lapis.errors import AzureMLException, NotFound
 from lapis.server.control.access import Access
 from lapis.server.control.computes import Computes
@@ -59,6 +59,7 @@ class Reconciler:
         self._wake = threading.Event()
         self._stopping = False
         self._asked_to_stop: dict[str, float] = {}
+        self._tracked: dict[str, tuple[Engine, Handle]] = {}  # jobs that something lies around of, by run
         self._places: dict[str, int] = {}
         self._waits: dict[str, tuple[str, str]] = {}  # why, and what ends it: of runs that wait for nodes
         self._wanted: dict[str, tuple[int, int]] = {}
@@ -75,6 +76,8 @@ class Reconciler:
                     self._shelf.files.seal(workspace_id, run_id)
             except NotFound:
                 self._shelf.files.forget(workspace_id, run_id)
+        engine = self._fleet.engine(LOCAL)
+        self._tracked.update((job_id, (engine, handle)) for job_id, handle in engine.left().items())
         self._thread.start()
 
     def wake(self) -> None:
@@ -102,7 +105,9 @@ class Reconciler:
                 self._owned_seen = self._now()
                 self._mind_interactive(self._shelf.runs.owned())
             self._mind_building(self._shelf.runs.building())
-            self._serve(self._shelf.runs.queued(), launched)
+            queued = self._shelf.runs.queued()
+            self._forget_ended({run.id for run in launched} | {run.id for run in queued})
+            self._serve(queued, launched)
         except AzureMLException as error:  # a full disk, say: the next pass tries again
             _log.error("A pass was cut short: %s", error.message)
         except Exception:
@@ -150,6 +155,17 @@ class Reconciler:
             reason = f"Did not stop within {HARD_AFTER:.0f} s of being asked, so its processes were killed"
             self._end(run, state, reason, error)
 
+    def _forget_ended(self, going: set[str]) -> None:
+        """Remove what is left of jobs whose runs have ended. An agent does so itself, unless it is killed before."""
+        if not self._tracked.keys() - going:
+            return
+        going |= {run.id for run in self._shelf.runs.owned()}
+        for job_id in self._tracked.keys() - going:
+            engine, handle = self._tracked[job_id]
+            if engine.poll([handle]) == [JobState.LOST]:  # while it lives it may still be at it
+                engine.forget(job_id)
+                del self._tracked[job_id]
+
     # -- interactive runs
 
     def _mind_interactive(self, runs: list[RunRecord]) -> None:
@@ -164,6 +180,7 @@ class Reconciler:
             if not alive[key]:
                 engine = self._fleet.engine(LOCAL)
                 handle = engine.launch(recovery_spec(run, self._access, self._address, self._now()))
+                self._tracked[run.id] = engine, handle
                 self._change(run, lambda found, handle=handle: self._launched(  # type: ignore[misc]
                     found, handle, "Its process is gone: bringing in what it left"
                 ))  # fmt: skip
@@ -307,6 +324,7 @@ class Reconciler:
             why = f"Its agent could not be started: {failure}"
             self._end(run, RunState.FAILED, why, {"code": "LaunchFailed", "message": why})
             return
+        self._tracked[run.id] = engine, handle
         self._change(run, lambda found: self._launched(found, handle, reason))
 
     def _launched(self, run: RunRecord, handle: object, reason: str) -> RunRecord:
