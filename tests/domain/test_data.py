@@ -172,3 +172,27 @@ def test_a_sample_is_the_same_for_the_same_seed() -> None:
 def test_a_step_of_a_later_release_is_an_error_that_names_it() -> None:
     with pytest.raises(UserErrorException, match="'shuffle' is not known"):
         apply_steps(FILES, [{"op": "shuffle"}])
+
+
+# -- mounts
+
+GB = 10**9
+
+
+@pytest.mark.parametrize(
+    ("asked", "files", "missing", "room", "how", "why"),
+    [
+        ("download", 1, 900 * GB, 40 * GB, "download", "LAPIS_MOUNT is download"),
+        ("stream", 9, 5, 40 * GB, "stream", "LAPIS_MOUNT is stream"),
+        ("auto", 1, 0, 0, "download", "all of it is in the cache"),
+        ("auto", 100, 3 * GB, 2 * GB, "stream", "the cache has room for 2.0 GB"),
+        ("auto", 1, data.STREAM_ABOVE, 40 * GB, "download", "it is less than"),
+        ("auto", 10, data.STREAM_ABOVE + 1, 40 * GB, "stream", "it is more than"),
+        ("auto", data.STREAM_ABOVE // 10**6, data.STREAM_ABOVE + 1, 40 * GB, "download", "come faster together"),
+    ],
+)
+def test_a_mount_is_streamed_where_that_is_faster_or_nothing_else_fits(
+    asked: str, files: int, missing: int, room: int, how: str, why: str
+) -> None:
+    chosen, reason = data.delivery(asked, files, missing, room)
+    assert chosen == how and why in reason

@@ -175,8 +175,8 @@ def test_a_file_that_changes_between_question_and_answer_is_an_error(web: Web, c
     url = web.put("/a.txt", b"0123456789", gate=threading.Event())
 
     class Fickle(WebCache):
-        def _ask(self, *arguments: object) -> web_cache.Said:
-            said = WebCache._ask(self, *arguments)  # type: ignore[arg-type]
+        def ask(self, *arguments: object) -> web_cache.Said:
+            said = WebCache.ask(self, *arguments)  # type: ignore[arg-type]
             web.put("/a.txt", b"another one")
             return said
 

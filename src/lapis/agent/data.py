@@ -11,12 +11,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from lapis.agent.objects import Objects
-from lapis.domain.data import LOCAL, glob_matcher
+from lapis.domain.data import LOCAL, File, glob_matcher
 from lapis.errors import AzureMLException, UserErrorException
 from lapis.sdk.client import Client
 from lapis.sdk.file_sources import resolve
-from lapis.sdk.laying import Say, lay_out_files
+from lapis.sdk.laying import Say, lay_out_files, remove_laid
 from lapis.sdk.object_store import bring_all
+from lapis.sdk.streaming import Stream, end_below, offer
+
+Streamed = Callable[[list[File], str], list[File]]  # the files of an input, those that are streamed at their mount
+_HELD: list[Stream] = []  # open as long as this process: a stream ends when nobody holds it
 
 
 class Canceled(Exception):
@@ -27,8 +31,9 @@ def lay_out_inputs(
     job: Mapping[str, Any], code: str, folder: str, log: str, client: Client, canceled: Callable[[], bool]
 ) -> dict[str, str]:
     """Everything is there when this returns. The variables that tell the script where."""
-    if job.get("url_mirrors"):
-        os.environ["LAPIS_URL_MIRRORS"] = job["url_mirrors"]
+    for name, given in (("LAPIS_URL_MIRRORS", job.get("url_mirrors")), ("LAPIS_MOUNT", job.get("mount"))):
+        if given:
+            os.environ[name] = given
 
     def look() -> None:
         if canceled():
@@ -39,12 +44,35 @@ def lay_out_inputs(
         with open(log, "a") as file:
             file.write(f"Lapis: {text}\n")
 
+    end_streams(job, code, folder)
     shutil.rmtree(os.path.join(folder, "data"), ignore_errors=True)  # what an agent before us had begun
     with contextlib.closing(Objects(client, job["workspace"]["id"], folder, say, look)) as objects:
-        return _lay_out(job, code, folder, say, objects)
+
+        def streamed(files: list[File], name: str) -> list[File]:
+            found = offer(files, f"input '{name}'", _streams(folder), objects.place_of, log, say, look)
+            if found.stream is not None:
+                os.set_inheritable(found.stream.lifeline, True)  # it lives as long as we, the keeper or the script
+                _HELD.append(found.stream)
+            return found.files
+
+        return _lay_out(job, code, folder, say, objects, streamed)
 
 
-def _lay_out(job: Mapping[str, Any], code: str, folder: str, say: Say, objects: Objects) -> dict[str, str]:
+def end_streams(job: Mapping[str, Any], code: str, folder: str) -> None:
+    """Take away what is streamed to the run, and what leads there from outside of its folder."""
+    if not os.path.isdir(_streams(folder)):
+        return
+    end_below(_streams(folder))
+    for wanted in job.get("inputs") or []:
+        if not _is_ours(wanted):
+            target = _target(wanted, code, folder)
+            links = [path for _, path in _files_below(target) if os.path.islink(path)]
+            remove_laid([path for path in links if os.readlink(path).startswith(_streams(folder))], target)
+
+
+def _lay_out(
+    job: Mapping[str, Any], code: str, folder: str, say: Say, objects: Objects, streamed: Streamed
+) -> dict[str, str]:
     variables: dict[str, str] = {}
     inputs, outputs = {}, {}
     for wanted in job.get("inputs") or []:
@@ -56,7 +84,7 @@ def _lay_out(job: Mapping[str, Any], code: str, folder: str, say: Say, objects: 
             inputs[name] = wanted["dataset_id"]
         else:
             with _named("Input", name):
-                inputs[name] = _dataset(wanted, target, say, objects)
+                inputs[name] = _dataset(wanted, target, say, objects, streamed)
     for wanted in job.get("outputs") or []:
         with _named("Output", wanted["name"]):
             outputs[wanted["name"]] = _output(objects.laid(wanted), _target(wanted, code, folder))
@@ -124,6 +152,10 @@ def _named(what: str, name: str) -> Iterator[None]:
         raise UserErrorException(f"{what} '{name}' could not be prepared. {reason}") from error
 
 
+def _streams(folder: str) -> str:
+    return os.path.join(os.path.realpath(folder), "streams")
+
+
 def _target(wanted: Mapping[str, Any], code: str, folder: str) -> str:
     """Where the script finds it: the place it asked for, or one of ours."""
     asked = wanted.get("path_on_compute")
@@ -137,10 +169,12 @@ def _is_ours(wanted: Mapping[str, Any]) -> bool:
     return not os.path.isabs(wanted.get("path_on_compute") or "")
 
 
-def _dataset(wanted: Mapping[str, Any], target: str, say: Say, objects: Objects) -> str:
+def _dataset(wanted: Mapping[str, Any], target: str, say: Say, objects: Objects, streamed: Streamed) -> str:
     files = resolve(wanted["definition"], lambda name: wanted["folders"][name] or objects.place_of(name))
     if not files:
         raise UserErrorException("It holds no file.")
+    if wanted["mode"] == "mount":
+        files = streamed(files, wanted["name"])
     places = lay_out_files(
         files,
         target,

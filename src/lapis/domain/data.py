@@ -11,6 +11,10 @@ from lapis.domain.tree import check_path
 from lapis.errors import UserErrorException
 
 WEB, STORE, LOCAL, OBJECT = "web", "datastore", "local", "object"
+PIECE = 8 << 20  # bytes in which large remote files travel, and are kept while they are not whole
+AUTO, DOWNLOAD, STREAM = "auto", "download", "stream"  # how a mount brings remote files
+STREAM_ABOVE = 10 * 10**9  # bytes
+STREAM_FILES_ABOVE = 8 * 10**6  # bytes of a file, on average
 _STORE_NAME = re.compile(r"\w{1,255}\Z", re.ASCII)
 _INPUT_NAME = re.compile(r"[a-zA-Z_]\w*\Z", re.ASCII)
 _GLOB = re.compile(r"[*?\[]")
@@ -147,6 +151,24 @@ def parse_mirrors(text: str | None) -> list[tuple[str, str]]:
             )
         found.append((old, new))
     return sorted(found, key=lambda pair: -len(pair[0]))
+
+
+def delivery(asked: str, files: int, missing: int, room: int) -> tuple[str, str]:
+    """How a mount brings remote files, DOWNLOAD or STREAM, and why; `missing` of their bytes are not in the cache yet.
+
+    Measured in docs/decisions/0011-mount-by-download-or-stream.md.
+    """
+    if asked != AUTO:
+        return asked, f"LAPIS_MOUNT is {asked}"
+    if missing == 0:
+        return DOWNLOAD, "all of it is in the cache"
+    if missing > room:
+        return STREAM, f"the cache has room for {room / 1e9:.1f} GB"
+    if missing <= STREAM_ABOVE:
+        return DOWNLOAD, f"it is less than {STREAM_ABOVE / 1e9:g} GB"
+    if missing / files < STREAM_FILES_ABOVE:
+        return DOWNLOAD, f"files below {STREAM_FILES_ABOVE / 1e6:g} MB come faster together"
+    return STREAM, f"it is more than {STREAM_ABOVE / 1e9:g} GB"
 
 
 def fixed_part(pattern: str) -> str:

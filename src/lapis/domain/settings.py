@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Mapping
 
+from lapis.domain.data import AUTO, DOWNLOAD, STREAM
 from lapis.errors import UserErrorException
 
 
@@ -20,6 +21,7 @@ class Settings:
     idle_seconds: float
     environments: str
     python: str | None
+    mount: str
 
     @property
     def token_file(self) -> str:
@@ -41,6 +43,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         idle_seconds=_number(environ, "LAPIS_IDLE_SECONDS", 1800, 0, 1e9),
         environments=_choice(environ, "LAPIS_ENVIRONMENTS", "", ("", "host", "venv", "container")),
         python=environ.get("LAPIS_PYTHON") or None,
+        mount=_choice(environ, "LAPIS_MOUNT", AUTO, (AUTO, DOWNLOAD, STREAM)),
     )
 
 

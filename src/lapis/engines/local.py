@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import lapis
 from lapis.engines import processes
 from lapis.engines.base import Can, Handle, JobSpec, JobState
+from lapis.sdk import mounts
 
 # Without site-packages: an agent needs the standard library only.
 _NURSERY = "import sys; sys.path[0] = sys.argv.pop(1); from lapis.agent.nursery import main; main()"
@@ -56,6 +57,7 @@ class LocalEngine:
         raise OSError("the process that starts agents ended at once")
 
     def warm(self) -> None:
+        mounts.detach_below(self._root, only_dead=True)  # left by processes that were killed
         if self._nursery is None:
             self._nursery = _start_nursery()
 
@@ -81,6 +83,7 @@ class LocalEngine:
         script = _read(os.path.join(handle["folder"], "process.json"))
         living = [p["pid"] for p in (script or {}).values() if processes.alive(p["pid"], p["started"])]
         processes.end_tree(f"AZUREML_RUN_ID={handle['job']}", living, grace=0.0)
+        mounts.detach_below(handle["folder"])
 
     def explain(self, handle: Handle) -> str:
         try:
@@ -90,6 +93,7 @@ class LocalEngine:
             return ""
 
     def forget(self, job_id: str) -> None:
+        mounts.detach_below(os.path.join(self._root, job_id))
         shutil.rmtree(os.path.join(self._root, job_id), ignore_errors=True)
 
 
