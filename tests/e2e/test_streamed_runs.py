@@ -64,7 +64,7 @@ def text_of(run: Any) -> str:
 
 
 def mounted(home: Home) -> list[str]:
-    return [point for point in mounts._points() if point.startswith(str(home.path.resolve()))]
+    return mounts.points_below(str(home.path))
 
 
 def test_a_script_reads_what_is_streamed_and_the_log_says_so_and_why(
@@ -96,13 +96,33 @@ def test_several_files_are_laid_out_as_a_download_lays_them(web: Web, finish: Fi
 def test_a_place_outside_of_the_run_is_clean_afterwards_and_may_be_used_again(
     web: Web, finish: Finish, tmp_path: Path
 ) -> None:
-    place = tmp_path / "wanted"
-    place.mkdir()
-    (place / "mine.txt").write_text("mine")
-    for _ in "ab":
+    mine, fresh = tmp_path / "mine", tmp_path / "fresh"
+    mine.mkdir()
+    (mine / "mine.txt").write_text("mine")
+    (mine / "empty").mkdir()
+    for place in (mine, mine, fresh):
         run = finish(READ, arguments=[put(web).as_mount(str(place))])
         assert f"HASH {HASH}" in text_of(run), run.get_details()
-        assert [path.name for path in place.iterdir()] == ["mine.txt"]
+    assert sorted(path.name for path in mine.iterdir()) == ["empty", "mine.txt"]
+    assert not fresh.exists()
+
+
+def test_what_a_script_mounts_itself_and_does_not_stop_is_taken_away_with_it(
+    web: Web, finish: Finish, on_shared_server: Home
+) -> None:
+    code = """
+import hashlib, os, sys
+from azureml.core import Dataset
+mounted = Dataset.File.from_files(sys.argv[1]).mount().start().mount_point
+(path,) = [os.path.join(where, name) for where, _, names in os.walk(mounted) for name in names]
+print(os.path.realpath(path))
+print("HASH", hashlib.sha256(open(path, "rb").read()).hexdigest())
+os._exit(0)
+"""
+    web.put("/own.bin", CONTENT, etag='"v1"')
+    run = finish(code, arguments=[web.url("/own.bin")])
+    assert f"HASH {HASH}" in text_of(run) and str(on_shared_server.path / "streams") in text_of(run)
+    until(lambda: mounted(on_shared_server) == [])
 
 
 def test_small_data_is_downloaded_by_default_and_the_log_says_why(

@@ -47,7 +47,7 @@ def web() -> Iterator[Web]:
 
 
 def mounted(below: Path) -> list[str]:
-    return [point for point in mounts._points() if point.startswith(str(below))]
+    return mounts.points_below(str(below))
 
 
 def put(web: Web, path: str = "/large.bin", content: bytes = CONTENT, **more: Any) -> str:
@@ -330,10 +330,10 @@ device = mounts.attach(point)
 read = lambda file, offset, size, answer: answer(b"hello"[offset:offset + size])
 serving = threading.Thread(target=Mounted(device, [("/a/b.txt", 5)], read).serve)
 serving.start()
-print(open(point + "/a/b.txt").read(), mounts._points() == [point], flush=True)
+print(open(point + "/a/b.txt").read(), mounts.points_below(os.path.dirname(point)) == [point], flush=True)
 mounts.detach(point)
 serving.join(10)
-print(serving.is_alive(), mounts._points())
+print(serving.is_alive(), mounts.points_below(os.path.dirname(point)))
 """
     point = Path(tempfile.mkdtemp(prefix="lapis-user-"))  # where such a user may go
     try:

@@ -14,6 +14,7 @@ from typing import Callable, Iterable, Iterator, Union
 from lapis.domain.data import PIECE
 
 SUFFIX = ".piece"
+_CHUNK = 1 << 18
 _CHECK = 4  # bytes of checksum behind the content
 Chunk = Union[bytes, memoryview]
 
@@ -32,8 +33,19 @@ class Piece:
         if os.preadv(self._file, [room], self._at + begin) != len(room):
             raise EOFError("a file of the cache was cut off while it was read")
 
-    def content(self, length: int) -> memoryview:
-        return memoryview(os.pread(self._file, length, self._at))
+    def content(self, length: int) -> bytes:
+        return os.pread(self._file, length, self._at)
+
+    def is_intact(self, length: int) -> bool:
+        """Whether it has this length, and the checksum with which it was written."""
+        if os.fstat(self._file).st_size != length + _CHECK:
+            return False
+        room, check = memoryview(bytearray(min(length, _CHUNK))), 0
+        for at in range(0, length, _CHUNK):
+            part = room[: length - at]
+            self.read_into(part, at)
+            check = zlib.crc32(part, check)
+        return os.pread(self._file, _CHECK, length) == _bytes(check)
 
     def __del__(self) -> None:
         os.close(self._file)
@@ -46,8 +58,7 @@ def find(whole: str, begin: int, length: int) -> Piece | None:
         piece = Piece(os.open(path, os.O_RDONLY))
     except FileNotFoundError:
         return None
-    content = piece.content(length + _CHECK + 1)
-    if len(content) != length + _CHECK or _bytes(zlib.crc32(content[:length])) != content[length:]:
+    if not piece.is_intact(length):
         return None
     with contextlib.suppress(OSError):
         os.utime(path)  # used now: the last to be cleared away

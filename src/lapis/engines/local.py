@@ -57,7 +57,7 @@ class LocalEngine:
         raise OSError("the process that starts agents ended at once")
 
     def warm(self) -> None:
-        mounts.detach_below(self._root, only_dead=True)  # left by processes that were killed
+        mounts.clear_below(self._root)
         if self._nursery is None:
             self._nursery = _start_nursery()
 

@@ -5,6 +5,7 @@ Root asks the kernel itself; others need `fusermount3`, which Linux desktops hav
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -57,20 +58,30 @@ def detach(point: str) -> None:
             raise
 
 
-def detach_below(folder: str, only_dead: bool = False) -> None:
-    """Take away all that we mounted in a folder; with `only_dead` what nobody answers for any more."""
-    for point in _points():
-        if point.startswith(os.path.join(os.path.realpath(folder), "")) and not (only_dead and _answers(point)):
+def detach_below(folder: str) -> None:
+    """Take away all that we mounted in a folder."""
+    for point in points_below(folder):
+        detach(point)
+
+
+def clear_below(folder: str) -> None:
+    """Take away what nobody answers for any more: its process was killed."""
+    for point in points_below(folder):
+        if not _answers(point):
             detach(point)
+            with contextlib.suppress(OSError):
+                os.rmdir(point)
 
 
-def _points() -> list[str]:
+def points_below(folder: str) -> list[str]:
+    """Where we have mounted something in a folder."""
     try:
         with open("/proc/self/mountinfo") as file:
             rows = [line.split() for line in file]
-    except FileNotFoundError:
+    except FileNotFoundError:  # not Linux
         return []
-    return [_unquoted(row[4]) for row in rows if row[row.index("-") + 1] == f"fuse.{_TYPE}"]
+    ours = [_unquoted(row[4]) for row in rows if row[row.index("-") + 1] == f"fuse.{_TYPE}"]
+    return [point for point in ours if point.startswith(os.path.join(os.path.realpath(folder), ""))]
 
 
 def _unquoted(text: str) -> str:

@@ -93,13 +93,19 @@ def offer(
 
 def offer_here(files: Sequence[File], workspace: Any) -> Offered:
     """For this process, which reads them itself; faults are told on stderr."""
-    folder = os.path.join(settings_module.home(), "streams")
-    mounts.detach_below(folder, only_dead=True)  # left by processes that were killed
+    folder = folder_here()
+    mounts.clear_below(folder)
     return offer(files, "the mount", folder, lambda store: object_place(workspace, store))
+
+
+def folder_here() -> str:
+    """Below which processes of this machine mount what they stream for themselves."""
+    return os.path.join(settings_module.home(), "streams")
 
 
 def end_below(folder: str) -> None:
     """Unmount what is streamed below a folder, and wait until its processes have said their last."""
+    mounts.clear_below(folder)
     mounts.detach_below(folder)
     deadline = time.monotonic() + _END_SECONDS
     while os.path.isdir(folder) and os.listdir(folder) and time.monotonic() < deadline:
