@@ -180,19 +180,20 @@ GB = 10**9
 
 
 @pytest.mark.parametrize(
-    ("asked", "files", "missing", "room", "how", "why"),
+    ("asked", "files", "size", "missing", "room", "how", "why"),
     [
-        ("download", 1, 900 * GB, 40 * GB, "download", "LAPIS_MOUNT is download"),
-        ("stream", 9, 5, 40 * GB, "stream", "LAPIS_MOUNT is stream"),
-        ("auto", 1, 0, 0, "download", "all of it is in the cache"),
-        ("auto", 100, 3 * GB, 2 * GB, "stream", "the cache has room for 2.0 GB"),
-        ("auto", 1, data.STREAM_ABOVE, 40 * GB, "download", "it is less than"),
-        ("auto", 10, data.STREAM_ABOVE + 1, 40 * GB, "stream", "it is more than"),
-        ("auto", data.STREAM_ABOVE // 10**6, data.STREAM_ABOVE + 1, 40 * GB, "download", "come faster together"),
+        ("download", 1, 900 * GB, 900 * GB, 40 * GB, "download", "LAPIS_MOUNT is download"),
+        ("stream", 9, 5, 5, 40 * GB, "stream", "LAPIS_MOUNT is stream"),
+        ("auto", 1, 20 * GB, 0, 40 * GB, "download", "all of it is in the cache"),
+        ("auto", 100, 3 * GB, 1 * GB, 2 * GB, "stream", "the cache has room for 2.0 GB"),
+        ("auto", 1, 10 * GB, 10 * GB, 40 * GB, "download", "it is not more than 10 GB"),
+        ("auto", 1, 30 * GB, 1 * GB, 40 * GB, "download", "what is missing of it is not more than 10 GB"),
+        ("auto", 10, 11 * GB, 11 * GB, 40 * GB, "stream", "more than 10 GB"),
+        ("auto", 11_000, 11 * GB, 11 * GB, 40 * GB, "download", "files below 8 MB come faster together"),
     ],
 )
 def test_a_mount_is_streamed_where_that_is_faster_or_nothing_else_fits(
-    asked: str, files: int, missing: int, room: int, how: str, why: str
+    asked: str, files: int, size: int, missing: int, room: int, how: str, why: str
 ) -> None:
-    chosen, reason = data.delivery(asked, files, missing, room)
+    chosen, reason = data.delivery(asked, files, size, missing, room)
     assert chosen == how and why in reason

@@ -68,7 +68,7 @@ def mounted(home: Home) -> list[str]:
 
 
 def test_a_script_reads_what_is_streamed_and_the_log_says_so_and_why(
-    web: Web, finish: Finish, on_shared_server: Home
+    web: Web, finish: Finish, on_shared_server: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = finish(READ, arguments=[put(web).as_mount()])
     assert run.get_status() == "Completed", text_of(run)
@@ -81,6 +81,9 @@ def test_a_script_reads_what_is_streamed_and_the_log_says_so_and_why(
     assert mounted(on_shared_server) == []
     again = finish(READ, arguments=[put(web).as_mount()])
     assert f"HASH {HASH}" in text_of(again) and "0.0 MB of 16.8 MB were fetched" in text_of(again)
+    monkeypatch.setenv("LAPIS_MOUNT", "auto")
+    third = finish(READ, arguments=[put(web).as_mount()])
+    assert f"HASH {HASH}" in text_of(third) and "downloaded" in text_of(third)
     assert len(web.gets("/large.bin")) == 3
 
 
@@ -131,8 +134,14 @@ def test_small_data_is_downloaded_by_default_and_the_log_says_why(
     monkeypatch.delenv("LAPIS_MOUNT")
     said = "Lapis: input 'large': 1 remote file, 16.8 MB: downloaded before the script starts, as "
     dataset = put(web, "/small.bin")
-    assert said + "it is less than " in text_of(finish(READ, arguments=[dataset.as_mount()]))
+    assert said + "it is not more than 10 GB" in text_of(finish(READ, arguments=[dataset.as_mount()]))
     assert said + "all of it is in the cache" in text_of(finish(READ, arguments=[dataset.as_mount()]))
+
+
+def test_files_of_which_no_parts_can_be_had_are_downloaded_whatever_is_asked_for(web: Web, finish: Finish) -> None:
+    run = finish(READ, arguments=[put(web, "/whole.bin", ranges=False).as_mount()])
+    said = "Lapis: input 'large': 1 remote file: downloaded before the script starts, as no parts of it can be had"
+    assert said in text_of(run) and f"HASH {HASH}" in text_of(run)
 
 
 def test_a_word_that_means_nothing_is_refused_at_submission(

@@ -220,6 +220,7 @@ def test_files_that_cannot_be_had_in_parts_are_downloaded_beside_the_others(web:
     with dataset.mount() as context:
         linked = [os.path.islink(context.mount_point + path) for path in dataset.to_path()]
         assert linked == [True, False, False]
+        assert [web.asked.count(("HEAD", path, None)) for path in ("/large.bin", "/whole.txt")] == [2, 3]
         assert [Path(context.mount_point + path).read_bytes() for path in dataset.to_path()] == [CONTENT, b"w", b"k"]
 
 
@@ -230,10 +231,10 @@ def test_where_nothing_can_be_mounted_files_are_downloaded_and_that_is_said(
     said: list[str] = []
     files = Dataset.File.from_files(put(web))._files()
     offered = streaming.offer(files, "input 'x'", str(tmp_path), lambda name: None, say=said.append)  # type: ignore
-    assert offered == (files, None)
+    assert [file.place for file in offered.files] == [files[0].place] and offered.stream is None
     assert said == [
-        "input 'x': 1 remote file, 25.2 MB: to be streamed (LAPIS_MOUNT is stream), but this machine has no "
-        "/dev/no-fuse-here. Downloaded before the script starts"
+        "input 'x': 1 remote file, 25.2 MB: downloaded before the script starts, as it cannot be streamed "
+        "(LAPIS_MOUNT is stream): this machine has no /dev/no-fuse-here"
     ]
     with Dataset.File.from_files(put(web)).mount() as context:
         assert Path(only_file(context)).read_bytes() == CONTENT and not os.path.islink(only_file(context))

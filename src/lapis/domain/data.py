@@ -127,6 +127,11 @@ def shown_url(url: str) -> str:
     return url.partition("?")[0] + ("?..." if "?" in url else "")
 
 
+def shown_size(count: int) -> str:
+    """Bytes for people."""
+    return f"{count / 1e9:.1f} GB" if count >= 10**9 else f"{count / 1e6:.1f} MB"
+
+
 def requestable(url: str) -> str:
     """An address with spaces and foreign letters as the web wants them; what is quoted already stays so."""
     return quote(url, safe="%/:=&?~#+!$,;'@()*[]-._")
@@ -153,22 +158,24 @@ def parse_mirrors(text: str | None) -> list[tuple[str, str]]:
     return sorted(found, key=lambda pair: -len(pair[0]))
 
 
-def delivery(asked: str, files: int, missing: int, room: int) -> tuple[str, str]:
-    """How a mount brings remote files, DOWNLOAD or STREAM, and why; `missing` of their bytes are not in the cache yet.
+def delivery(asked: str, files: int, size: int, missing: int, room: int) -> tuple[str, str]:
+    """How a mount brings remote files, DOWNLOAD or STREAM, and why.
 
-    Measured in docs/decisions/0011-mount-by-download-or-stream.md.
+    Of their `size` bytes `missing` are not in the cache yet, which could hold `room` of them. What was measured stands
+    in docs/decisions/0011-mount-by-download-or-stream.md.
     """
     if asked != AUTO:
         return asked, f"LAPIS_MOUNT is {asked}"
     if missing == 0:
         return DOWNLOAD, "all of it is in the cache"
-    if missing > room:
+    if size > room:
         return STREAM, f"the cache has room for {room / 1e9:.1f} GB"
+    large = f"more than {STREAM_ABOVE / 1e9:g} GB"
     if missing <= STREAM_ABOVE:
-        return DOWNLOAD, f"it is less than {STREAM_ABOVE / 1e9:g} GB"
-    if missing / files < STREAM_FILES_ABOVE:
+        return DOWNLOAD, f"it is not {large}" if missing == size else f"what is missing of it is not {large}"
+    if size / files < STREAM_FILES_ABOVE:
         return DOWNLOAD, f"files below {STREAM_FILES_ABOVE / 1e6:g} MB come faster together"
-    return STREAM, f"it is more than {STREAM_ABOVE / 1e9:g} GB"
+    return STREAM, f"it is {large}"
 
 
 def fixed_part(pattern: str) -> str:

@@ -39,6 +39,7 @@ def attach(point: str) -> int:
     except OSError:
         os.close(device)
         raise
+    _read_ahead(point)
     return device
 
 
@@ -125,6 +126,15 @@ def _attach_as_user(point: str) -> int:
             raise OSError(errno.EPERM, done.stderr.decode(errors="replace").strip(), point)
         _, devices, _, _ = socket.recv_fds(ours, 1, 1)  # type: ignore[attr-defined,unused-ignore]
     return int(devices[0])
+
+
+def _read_ahead(point: str) -> None:
+    """Let the kernel ask for a megabyte at once, not for 128 KB: an eighth of the round trips."""
+    with contextlib.suppress(OSError, StopIteration):
+        with open("/proc/self/mountinfo") as file:
+            number = next(row[2] for row in map(str.split, file) if _unquoted(row[4]) == point)
+        with open(f"/sys/class/bdi/{number}/read_ahead_kb", "w") as file:
+            file.write("1024")
 
 
 def _call(function: str, *arguments: str | int) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Callable, NamedTuple, Sequence
 from uuid import uuid4
 
 from lapis.domain import settings as settings_module
-from lapis.domain.data import LOCAL, OBJECT, STREAM, WEB, File, delivery
+from lapis.domain.data import DOWNLOAD, LOCAL, OBJECT, STREAM, WEB, File, delivery, shown_size
 from lapis.errors import AzureMLException, UserErrorException, from_wire
 from lapis.sdk import mounts
 from lapis.sdk.laying import Say, web_cache
@@ -70,25 +70,22 @@ def offer(
     remote = [file for file in files if file.kind in (WEB, OBJECT)]
     if not remote:
         return Offered(list(files), None)
-    can = _streamable(remote)
-    how, why = delivery(settings_module.load().mount, len(can), _missing(can, place_of), _room())
-    size = sum(file.size or 0 for file in can)
-    said = f"{name}: {len(remote)} remote file{'s' * (len(remote) > 1)}, {size / 1e6:.1f} MB"
+    can = {file.path: file for file in _streamable(remote)}
+    how, why = _choice(list(can.values()), place_of)
+    said = f"{name}: {len(remote)} remote file{'s' * (len(remote) > 1)}"
+    if can:
+        said += f", {shown_size(sum(file.size or 0 for file in can.values()))}"
     if how == STREAM:
-        why_not = _impossible() if can else "their server gives no parts of files"
-        if why_not is None:
-            try:
-                stream = _start(can, name, folder, place_of, log, look)
-            except (AzureMLException, OSError) as error:
-                why_not = getattr(error, "message", None) or str(error)
-            else:
-                say(f"{said}: streamed while the script reads, as {why}")
-                there = {file.path: file._replace(kind=LOCAL, place=stream.point + file.path) for file in can}
-                return Offered([there.get(file.path, file) for file in files], stream)
-        say(f"{said}: to be streamed ({why}), but {why_not}. Downloaded before the script starts")
-    else:
-        say(f"{said}: downloaded before the script starts, as {why}")
-    return Offered(list(files), None)
+        try:
+            stream = _start(list(can.values()), name, folder, place_of, log, look)
+        except (AzureMLException, OSError) as error:
+            how, why = DOWNLOAD, f"it cannot be streamed ({why}): {getattr(error, 'message', None) or error}"
+        else:
+            say(f"{said}: streamed while the script reads, as {why}")
+            there = {path: file._replace(kind=LOCAL, place=stream.point + path) for path, file in can.items()}
+            return Offered([there.get(file.path, file) for file in files], stream)
+    say(f"{said}: downloaded before the script starts, as {why}")
+    return Offered([can.get(file.path, file) for file in files], None)
 
 
 def offer_here(files: Sequence[File], workspace: Any) -> Offered:
@@ -112,6 +109,13 @@ def end_below(folder: str) -> None:
         time.sleep(0.01)
 
 
+def _choice(can: Sequence[File], place_of: PlaceOf) -> tuple[str, str]:
+    if not can:
+        return DOWNLOAD, "no parts of it can be had"
+    size, missing = sum(file.size or 0 for file in can), _missing(can, place_of)
+    return delivery(settings_module.load().mount, len(can), size, missing, _room(size - missing))
+
+
 def _streamable(remote: Sequence[File]) -> list[File]:
     """Those of which parts can be had, with size and mark."""
     cache = web_cache()
@@ -131,29 +135,23 @@ def _streamable(remote: Sequence[File]) -> list[File]:
 
 
 def _missing(files: Sequence[File], place_of: PlaceOf) -> int:
-    """Bytes that are not in the cache whole."""
+    """Bytes that are not in the cache whole. Pieces do not count: using them takes less than joining them."""
     cache, missing = web_cache(), 0
     stores: dict[str, list[File]] = {}
     for file in files:
         if file.kind == OBJECT:
             stores.setdefault(datastore_of(file), []).append(file)
-        elif not cache.has(file.place, Said(file.size, file.mark, True)):
+        elif not cache.has(file.place, Said(file.size, file.mark, ranges=True)):
             missing += file.size or 0
     return missing + sum(place_of(name).missing(wanted) for name, wanted in stores.items())
 
 
-def _room() -> int:
-    """Bytes that a download may take."""
+def _room(have: int) -> int:
+    """Bytes that a download may come to, with what is here of it already."""
     home = settings_module.home()
     while not os.path.isdir(home):
         home = os.path.dirname(home)
-    return min(DEFAULT_LIMIT, shutil.disk_usage(home).free)
-
-
-def _impossible() -> str | None:
-    if sys.version_info < (3, 11):
-        return f"this is Python {sys.version.split()[0]}, and it takes 3.11 or later"
-    return mounts.impossible()
+    return min(DEFAULT_LIMIT, shutil.disk_usage(home).free + have)
 
 
 def _start(
@@ -163,6 +161,11 @@ def _start(
 
     from lapis.data.helper import own_python
 
+    if sys.version_info < (3, 11):
+        raise UserErrorException(f"this is Python {sys.version.split()[0]}, and that takes 3.11 or later")
+    why_not = mounts.impossible()
+    if why_not is not None:
+        raise UserErrorException(why_not)
     point = os.path.join(os.path.realpath(folder), uuid4().hex[:12])  # a new name: who ended before unmounts its own
     stores = {datastore_of(file) for file in files if file.kind == OBJECT}
     request = {

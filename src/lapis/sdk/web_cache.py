@@ -46,6 +46,7 @@ class WebCache:
         self._folder = folder
         self._mirrors = mirrors
         self._limit = limit
+        self._unlooked = limit  # bytes that came since the room was looked at; the first ones are looked at
 
     def describe(self, url: str) -> tuple[int | None, str | None]:
         """Size and mark of what the address holds now; an error that says which of missing, denied, unreachable."""
@@ -86,11 +87,13 @@ class WebCache:
             return path
 
     @contextlib.contextmanager
-    def holding(self, url: str, progress: Progress = lambda done, total: None) -> Iterator[str]:
-        """The same, for as long as the block lasts: until then nobody clears it away."""
+    def holding(
+        self, url: str, progress: Progress = lambda done, total: None, said: Said | None = None
+    ) -> Iterator[str]:
+        """The same, for as long as the block lasts: until then nobody clears it away. `said` of it a moment ago."""
         import fcntl
 
-        said = self.ask(url)
+        said = said or self.ask(url)
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         final = self.place(url, said)
         with open(final + ".lock", "a") as lock:
@@ -100,7 +103,7 @@ class WebCache:
                 self._download(url, said, final, progress)
             os.utime(final, ns=(time.time_ns(), os.stat(final).st_mtime_ns))  # used now: the last to be cleared away
             fcntl.flock(lock, fcntl.LOCK_SH)
-            if fresh:
+            if fresh and self._is_due(os.path.getsize(final)):
                 self.clear()
             yield final
 
@@ -276,6 +279,14 @@ class WebCache:
         return "" if real == url else f", asked at {shown_url(real)}"
 
     # -- room
+
+    def _is_due(self, size: int) -> bool:
+        """Whether to look at all that is kept: not for each of many small files."""
+        self._unlooked += size
+        if self._unlooked < self._limit // 50:
+            return False
+        self._unlooked = 0
+        return True
 
     def clear(self) -> None:
         """Remove what was used longest ago until the cache fits its limit; never what somebody uses."""

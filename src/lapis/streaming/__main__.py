@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lapis.data.cache import ObjectCache
-from lapis.domain.data import OBJECT, WEB, File
+from lapis.domain.data import OBJECT, WEB, File, shown_size
 from lapis.errors import AzureMLException, UserErrorException, to_wire
 from lapis.sdk import mounts
 from lapis.sdk.laying import web_cache
@@ -44,8 +44,8 @@ def main() -> None:
     Mounted(device, [(file.path, file.size or 0) for file in files], reader.read).serve()
     reader.close()
     if request["log"]:
-        whole = sum(file.size or 0 for file in files)
-        say(f"{request['name']}: {reader.fetched / 1e6:.1f} MB of {whole / 1e6:.1f} MB were fetched for reading it")
+        whole = shown_size(sum(file.size or 0 for file in files))
+        say(f"{request['name']}: {shown_size(reader.fetched)} of {whole} were fetched for reading it")
     os.rmdir(request["point"])  # which tells that all has been said
 
 

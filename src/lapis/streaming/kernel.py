@@ -34,6 +34,7 @@ _VERSION = (7, 31)
 _FLAGS = 1 << 0 | 1 << 18 | 1 << 22 | 1 << 17 | 1 << 24
 _AT_ONCE = 64  # requests that the kernel may have under way in the background
 _PAGES = 256  # of one read
+_AHEAD = 1 << 20  # bytes that the kernel itself may read ahead, if it was allowed to
 _FOR_EVER = 1 << 31  # seconds: neither names nor sizes change under a mount
 _MOST = 64 << 10  # bytes of one request: nothing is ever written
 _ROOT = 1
@@ -90,8 +91,8 @@ class Mounted:
             size = sum(each.size for each in self._nodes)
             return _STATFS.pack(size >> 12, 0, 0, len(self._nodes), 0, 4096, 255, 4096, 0)
         if kind == INIT:
-            _, _, ahead, offered = struct.unpack_from("=IIII", body)
-            return _INIT.pack(*_VERSION, ahead, offered & _FLAGS, _AT_ONCE, _AT_ONCE * 3 // 4, 4096, 1, _PAGES, 0)
+            _, _, _, offered = struct.unpack_from("=IIII", body)
+            return _INIT.pack(*_VERSION, _AHEAD, offered & _FLAGS, _AT_ONCE, _AT_ONCE * 3 // 4, 4096, 1, _PAGES, 0)
         return OSError(errno.ENOSYS, "")  # the kernel remembers, and does not ask again
 
     def _begin_read(self, number: int, node: int, request: bytes) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,10 +18,9 @@ from lapis.errors import AzureMLException
 from lapis.streaming.kernel import Answer
 
 AT_ONCE = 16  # pieces on their way
-AHEAD = 8  # pieces, at most
+AHEAD = 16  # pieces, at most
 _OPEN = 64  # pieces kept open
 _FOLLOWED = 256  # readers whose next piece is known
-_FAILED_FOR = 1.0  # seconds
 _CLEAR_EVERY = 1 << 30  # bytes
 
 Say = Callable[[str], None]
@@ -50,7 +49,6 @@ class Reader:
         counts = [-(-(file.size or 0) // PIECE) for file in files]
         self._first = list(accumulate(counts, initial=0))  # the first piece of each file, and the number of all
         self._held: OrderedDict[int, Future[Piece]] = OrderedDict()
-        self._failed: dict[int, float] = {}  # until when it is told again without another try
         self._next: OrderedDict[int, int] = OrderedDict()  # the piece that follows what was read: how many ahead
         self._said: set[str] = set()
         self._lock = threading.Lock()
@@ -60,7 +58,7 @@ class Reader:
         self.fetched = 0  # bytes that came from afar
 
     def read(self, number: int, offset: int, size: int, answer: Answer) -> None:
-        """Answer with bytes of a file at once, or when they have come; an error says in the log what it is about."""
+        """Answer with bytes of a file at once, or when they have come; the reason of an error stands in the log."""
         end = min(offset + size, self._files[number].size or 0)
         if offset >= end:
             answer(b"")
@@ -77,7 +75,8 @@ class Reader:
                     at = start + place * PIECE
                     begin, stop = max(offset, at), min(end, at + PIECE)
                     piece.result().read_into(room[begin - offset : stop - offset], begin - at)
-            except Exception:  # said in the log where it happened
+            except Exception as error:
+                self._explain(self._files[number], error)
                 answer(OSError(errno.EIO, ""))
                 return
             answer(room)
@@ -99,9 +98,6 @@ class Reader:
             return found
 
     def _get(self, number: int, piece: int) -> Future[Piece]:
-        if time.monotonic() > self._failed.get(piece, float("inf")):  # another try may mend it
-            del self._failed[piece]
-            self._held.pop(piece, None)
         held = self._held.get(piece)
         if held is None:
             held = self._held[piece] = self._threads.submit(self._obtain, number, piece)
@@ -133,14 +129,15 @@ class Reader:
                 with self._lock:
                     self.fetched += len(chunk)
 
-        try:
-            whole = source.whole(file)
-            if source.is_whole(file):
+        whole = source.whole(file)
+        if source.is_whole(file):
+            with contextlib.suppress(FileNotFoundError):  # cleared away at this very moment
                 return Piece(os.open(whole, os.O_RDONLY), begin)
+        try:
             found = obtain(whole, begin, end - begin, fetch)
-        except Exception as error:
-            self._failed[piece] = time.monotonic() + _FAILED_FOR
-            self._explain(file, error)
+        except BaseException:
+            with self._lock:
+                self._held.pop(piece, None)  # whoever asks next may have better luck
             raise
         self._clear()
         return found
@@ -153,6 +150,7 @@ class Reader:
         return room[:size]
 
     def _explain(self, file: File, error: Exception) -> None:
+        """Once: the kernel and the script may ask again and again."""
         reason = error.message if isinstance(error, AzureMLException) else f"{type(error).__name__}: {error}"
         text = f"{file.path} ({shown_url(file.place)}) could not be read, so reading it gave an I/O error. {reason}"
         with self._lock:
