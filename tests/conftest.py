@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lapis.domain import settings as settings_module
-from lapis.sdk import local
+from lapis.sdk import local, mounts
 from lapis.sdk.experiment import Experiment
 from lapis.sdk.process import started
 from lapis.sdk.workspace import Workspace
@@ -59,6 +59,7 @@ class Home:
                 os.kill(process, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+        mounts.detach_below(str(self.path))
         shutil.rmtree(self.path, ignore_errors=True)
 
 

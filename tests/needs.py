@@ -9,8 +9,11 @@ import functools
 import os
 import shutil
 import subprocess
+import tempfile
 
 import pytest
+
+from lapis.sdk import mounts
 
 
 def need(command: str, package: str) -> None:
@@ -20,11 +23,31 @@ def need(command: str, package: str) -> None:
         lacking(f"{command} is not installed, and {why}")
 
 
+def need_fuse() -> None:
+    """Go on only where file systems can be mounted. That is up to the machine, so CI may skip it too."""
+    why = _why_no_mount()
+    if why:
+        pytest.skip(f"nothing can be mounted here: {why}")
+
+
 def lacking(why: str) -> None:
     """Skip with a reason; in CI fail with it."""
     if os.environ.get("CI"):
         pytest.fail(f"CI must not skip: {why}")
     pytest.skip(why)
+
+
+@functools.cache
+def _why_no_mount() -> str | None:
+    with tempfile.TemporaryDirectory() as point:
+        why = mounts.impossible()
+        if why is None:
+            try:
+                os.close(mounts.attach(point))
+            except OSError as error:  # a container may not, although it has the device
+                why = str(error)
+            mounts.detach(point)
+        return why
 
 
 @functools.cache

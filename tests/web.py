@@ -55,8 +55,8 @@ class Web:
 
 
 @contextmanager
-def serving() -> Iterator[Web]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+def serving(port: int = 0) -> Iterator[Web]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), _Handler)
     server.daemon_threads = True
     web = server.web = Web(server)  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)

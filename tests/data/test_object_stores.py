@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,12 +24,15 @@ from azureml.data import OutputFileDatasetConfig
 from azureml.exceptions import UserErrorException
 from lapis.data import helper
 from lapis.data.cache import PIECE, ObjectCache
+from lapis.data.pieces import path_of
 from lapis.data.stores import Object, ObjectStore
 from lapis.errors import AuthenticationException, Conflict, NotFound
 from lapis.server.control.access import Access
 from tests.conftest import Home
 from tests.conftest import _processes_mentioning as processes_mentioning
 from tests.data import servers
+from tests.e2e.until import until
+from tests.needs import need_fuse
 from tests.server.test_gate import ask
 
 pytestmark = [
@@ -428,12 +431,14 @@ class Watched:
 
     store: ObjectStore
     reads: int = 0
+    spans: list[tuple[int, int]] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
 
     def read(self, key: str, ranges: list[tuple[int, int]]) -> list[bytes]:
         self.reads += 1
+        self.spans += ranges
         return self.store.read(key, ranges)
 
 
@@ -526,3 +531,79 @@ def test_the_cache_stays_within_its_limit_and_spares_what_runs_hold(server: Serv
     cache.clear()
     left = sorted(path.stat().st_size for path in (tmp_path / "cache").iterdir() if "." not in path.name)
     assert left == [1000, 1003]
+
+
+# -- streamed
+
+
+def test_a_part_of_an_object_is_what_it_was_or_an_error(server: Server, tmp_path: Path) -> None:
+    store = server.direct(server.bucket())
+    wanted = put(store, "sub/grüße #1.bin", b"0123456789" * 10, tmp_path)
+    assert store.read_part(wanted, 15, 25) == b"5678901234"
+    put(store, wanted.key, b"abcdefghij" * 10, tmp_path)
+    with pytest.raises(UserErrorException, match="'sub/grüße #1.bin' changed while it was read"):
+        store.read_part(wanted, 15, 25)
+
+
+def test_a_store_that_is_gone_is_told_after_a_few_tries(cache: Path, tmp_path: Path) -> None:
+    with servers.moto(cache) as endpoint:
+        options = {"endpoint": endpoint, "region": "eu-west-1"}
+        store = ObjectStore(servers.access("AmazonS3", "s3://gone", options, {"access_key": "a", "secret_key": "b"}))
+        store.check(create=True)
+        wanted = put(store, "a", b"0123456789", tmp_path)
+    with pytest.raises(UserErrorException, match="cannot be reached: nobody answers at"):
+        store.read_part(wanted, 0, 5)
+
+
+def test_a_dataset_is_streamed_and_what_was_streamed_is_not_downloaded_again(
+    server: Server, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_fuse()
+    bucket = server.bucket()
+    content = os.urandom(2 * PIECE + 77)
+    store = server.direct(bucket)
+    wanted = put(store, "up/large.bin", content, tmp_path)
+    put(store, "up/sub/small.txt", b"small", tmp_path)
+    dataset = Dataset.File.from_files((server.register(workspace, "remote", bucket), "up"))
+    monkeypatch.setenv("LAPIS_HOME", str(tmp_path / "fresh"))
+    monkeypatch.setenv("LAPIS_MOUNT", "stream")
+    with dataset.mount() as context:
+        large, small = (Path(context.mount_point, name) for name in ("large.bin", "sub/small.txt"))
+        assert large.is_symlink() and small.read_text() == "small"
+        with open(large, "rb") as file:
+            file.seek(PIECE)
+            assert file.read(10) == content[PIECE:][:10]
+        kept = ObjectCache(str(tmp_path / "fresh" / "cache" / "objects"))
+        whole = kept.place(store, wanted)
+        assert [os.path.exists(path_of(whole, begin)) for begin in (0, PIECE, 2 * PIECE)] == [False, True, False]
+        watched: Any = Watched(store)
+        kept.bring(watched, wanted, str(tmp_path / "place"), False, quiet)
+        assert watched.spans == [(0, PIECE), (2 * PIECE, wanted.size)]
+        assert (tmp_path / "place").read_bytes() == content == large.read_bytes()
+
+
+def test_an_object_that_changes_while_it_is_streamed_fails_the_script_and_the_log_says_why(
+    server: Server, workspace: Workspace, tmp_path: Path, script: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_fuse()
+    bucket = server.bucket()
+    put(server.direct(bucket), "a.bin", bytes(3 * PIECE), tmp_path)
+    dataset = Dataset.File.from_files((server.register(workspace, "remote", bucket), "a.bin"))
+    code = """
+import os, sys, time
+file = open(sys.argv[1], "rb", buffering=0)
+print("first", file.read(1), flush=True)
+while not os.path.exists(sys.argv[2]): time.sleep(0.02)
+file.seek(2 * int(sys.argv[3]))
+print("FURTHER", file.read(1))
+"""
+    monkeypatch.setenv("LAPIS_MOUNT", "stream")
+    config = ScriptRunConfig(script(code), "train.py", [dataset.as_mount(), str(tmp_path / "go"), PIECE])
+    run = Experiment(workspace, "remote").submit(config)
+    until(lambda: "first" in run.get_logs().get("user_logs/std_log.txt", ""), 60)
+    put(server.direct(bucket), "a.bin", b"1" * 3 * PIECE, tmp_path)
+    (tmp_path / "go").touch()
+    run.wait_for_completion(show_output=False, raise_on_error=False)
+    log = run.get_logs()["user_logs/std_log.txt"]
+    assert run.get_status() == "Failed" and "Input/output error" in log and "FURTHER b" not in log
+    assert "'a.bin' changed while it was read" in log

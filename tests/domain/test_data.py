@@ -172,3 +172,28 @@ def test_a_sample_is_the_same_for_the_same_seed() -> None:
 def test_a_step_of_a_later_release_is_an_error_that_names_it() -> None:
     with pytest.raises(UserErrorException, match="'shuffle' is not known"):
         apply_steps(FILES, [{"op": "shuffle"}])
+
+
+# -- mounts
+
+GB = 10**9
+
+
+@pytest.mark.parametrize(
+    ("asked", "files", "size", "missing", "room", "how", "why"),
+    [
+        ("download", 1, 900 * GB, 900 * GB, 40 * GB, "download", "LAPIS_MOUNT is download"),
+        ("stream", 9, 5, 5, 40 * GB, "stream", "LAPIS_MOUNT is stream"),
+        ("auto", 1, 20 * GB, 0, 40 * GB, "download", "all of it is in the cache"),
+        ("auto", 100, 3 * GB, 1 * GB, 2 * GB, "stream", "the cache has room for 2.0 GB"),
+        ("auto", 1, 10 * GB, 10 * GB, 40 * GB, "download", "it is not more than 10 GB"),
+        ("auto", 1, 30 * GB, 1 * GB, 40 * GB, "download", "what is missing of it is not more than 10 GB"),
+        ("auto", 10, 11 * GB, 11 * GB, 40 * GB, "stream", "more than 10 GB"),
+        ("auto", 11_000, 11 * GB, 11 * GB, 40 * GB, "download", "files below 8 MB come faster together"),
+    ],
+)
+def test_a_mount_is_streamed_where_that_is_faster_or_nothing_else_fits(
+    asked: str, files: int, size: int, missing: int, room: int, how: str, why: str
+) -> None:
+    chosen, reason = data.delivery(asked, files, size, missing, room)
+    assert chosen == how and why in reason

@@ -290,6 +290,7 @@ class Agent:
         ended = time.time()
         self.step("Finalizing", "Collecting outputs and the last of the logs", at=ended)
         deadline = time.monotonic() + GIVE_UP_AFTER
+        data.end_streams(self.folder)
         not_taken_back = data.take_back(self.job, self.code, self.folder, self.shipper.client)
         while True:
             try:

@@ -13,10 +13,15 @@ from typing import Any
 from lapis.agent.objects import Objects
 from lapis.domain.data import LOCAL, File, glob_matcher
 from lapis.errors import AzureMLException, UserErrorException
+from lapis.sdk import mounts
 from lapis.sdk.client import Client
 from lapis.sdk.file_sources import resolve
 from lapis.sdk.laying import Say, lay_out_files
 from lapis.sdk.object_store import bring_all
+from lapis.sdk.streaming import Stream, end_below, folder_here, offer
+
+Streamed = Callable[[Mapping[str, Any], list[File], str], list[File]]  # an input's files, those that are at their mount
+_HELD: list[Stream] = []  # open as long as this process: a stream ends when nobody holds it
 
 
 class Canceled(Exception):
@@ -27,6 +32,8 @@ def lay_out_inputs(
     job: Mapping[str, Any], code: str, folder: str, log: str, client: Client, canceled: Callable[[], bool]
 ) -> dict[str, str]:
     """Everything is there when this returns. The variables that tell the script where."""
+    if job.get("mount"):
+        os.environ["LAPIS_MOUNT"] = job["mount"]
 
     def look() -> None:
         if canceled():
@@ -37,12 +44,35 @@ def lay_out_inputs(
         with open(log, "a") as file:
             file.write(f"Lapis: {text}\n")
 
+    end_streams(folder)
     shutil.rmtree(os.path.join(folder, "data"), ignore_errors=True)  # what an agent before us had begun
     with contextlib.closing(Objects(client, job["workspace"]["id"], folder, say, look)) as objects:
-        return _lay_out(job, code, folder, say, objects)
+
+        def streamed(wanted: Mapping[str, Any], files: list[File], target: str) -> list[File]:
+            found = offer(files, f"input '{wanted['name']}'", _streams(folder), objects.place_of, log, say, look)
+            if found.stream is not None:
+                os.set_inheritable(found.stream.lifeline, True)  # it lives as long as we, the keeper or the script
+                _HELD.append(found.stream)
+                if not _is_ours(wanted):
+                    _note_links(folder, target, [file.path for file in found.files])
+            return found.files
+
+        return _lay_out(job, code, folder, say, objects, streamed)
 
 
-def _lay_out(job: Mapping[str, Any], code: str, folder: str, say: Say, objects: Objects) -> dict[str, str]:
+def end_streams(folder: str) -> None:
+    """Take away what is streamed to the run, and what leads there from outside of its folder. May be repeated."""
+    mounts.clear_below(folder_here())  # of the script's own that it did not stop
+    if not os.path.isdir(_streams(folder)):
+        return
+    end_below(_streams(folder))
+    for target, existed, paths in _links(folder):
+        _remove_links(_streams(folder), target, existed, paths)
+
+
+def _lay_out(
+    job: Mapping[str, Any], code: str, folder: str, say: Say, objects: Objects, streamed: Streamed
+) -> dict[str, str]:
     variables: dict[str, str] = {}
     inputs, outputs = {}, {}
     for wanted in job.get("inputs") or []:
@@ -54,7 +84,7 @@ def _lay_out(job: Mapping[str, Any], code: str, folder: str, say: Say, objects: 
             inputs[name] = wanted["dataset_id"]
         else:
             with _named("Input", name):
-                inputs[name] = _dataset(wanted, target, say, objects)
+                inputs[name] = _dataset(wanted, target, say, objects, streamed)
     for wanted in job.get("outputs") or []:
         with _named("Output", wanted["name"]):
             outputs[wanted["name"]] = _output(objects.laid(wanted), _target(wanted, code, folder))
@@ -129,6 +159,39 @@ def _named(what: str, name: str) -> Iterator[None]:
         raise UserErrorException(f"{what} '{name}' could not be prepared. {reason}") from error
 
 
+def _streams(folder: str) -> str:
+    return os.path.join(os.path.realpath(folder), "streams")
+
+
+def _note_links(folder: str, target: str, paths: list[str]) -> None:
+    """Before they are made: whoever comes after us finds them, and whether the place was there before."""
+    with open(os.path.join(folder, "links.jsonl"), "a") as file:
+        file.write(json.dumps([target, os.path.isdir(target), paths]) + "\n")
+
+
+def _links(folder: str) -> list[tuple[str, bool, list[str]]]:
+    try:
+        with open(os.path.join(folder, "links.jsonl")) as file:
+            return [json.loads(line) for line in file if line.endswith("\n")]
+    except FileNotFoundError:
+        return []
+
+
+def _remove_links(streams: str, target: str, existed: bool, paths: list[str]) -> None:
+    """Links to what was streamed, and folders that were made for them. Whatever else lies there stays."""
+    folders = set()
+    for path in paths:
+        place = target + path
+        if os.path.islink(place) and os.readlink(place).startswith(streams):
+            os.remove(place)
+        while len(path) > 1:
+            path = os.path.dirname(path)
+            folders.add(path)
+    for path in sorted(folders - {"/"} if existed else folders, key=len, reverse=True):
+        with contextlib.suppress(OSError):
+            os.rmdir(target + path)
+
+
 def _target(wanted: Mapping[str, Any], code: str, folder: str) -> str:
     """Where the script finds it: the place it asked for, or one of ours."""
     asked = wanted.get("path_on_compute")
@@ -142,10 +205,12 @@ def _is_ours(wanted: Mapping[str, Any]) -> bool:
     return not os.path.isabs(wanted.get("path_on_compute") or "")
 
 
-def _dataset(wanted: Mapping[str, Any], target: str, say: Say, objects: Objects) -> str:
+def _dataset(wanted: Mapping[str, Any], target: str, say: Say, objects: Objects, streamed: Streamed) -> str:
     files = resolve(wanted["definition"], lambda name: wanted["folders"][name] or objects.place_of(name))
     if not files:
         raise UserErrorException("It holds no file.")
+    if wanted["mode"] == "mount":
+        files = streamed(wanted, files, target)
     places = lay_out_files(
         files,
         target,

@@ -16,10 +16,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import IO
 
+from lapis.data import pieces
 from lapis.data.stores import Object, ObjectStore
+from lapis.domain.data import PIECE
 from lapis.errors import NotFound, UserErrorException
 
-PIECE = 8 << 20
 AT_ONCE = 4  # pieces of one object
 DEFAULT_LIMIT = 50 << 30  # bytes that the cache may hold
 _STALE = 24 * 3600.0  # a part that nobody went on with for so long
@@ -31,15 +32,27 @@ class ObjectCache:
         self._folder = folder
         self._limit = limit
 
+    def place(self, store: ObjectStore, wanted: Object) -> str:
+        """Where a copy is kept once it is here whole."""
+        return os.path.join(self._folder, _key(store, wanted))
+
+    def has(self, store: ObjectStore, wanted: Object) -> bool:
+        """Whether a whole copy is here, as it was downloaded."""
+        try:
+            with open(self.place(store, wanted) + ".lock") as note:
+                return _intact(self.place(store, wanted), note)
+        except FileNotFoundError:
+            return False
+
     def bring(self, store: ObjectStore, wanted: Object, place: str, copy: bool, came: Callable[[int], None]) -> Object:
         """Put an object at `place`: a link to the kept copy, or with `copy` a file of its own. What it was then."""
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         for _ in range(_TRIES):
-            final = os.path.join(self._folder, _key(store, wanted))
+            final = self.place(store, wanted)
             with _locked(final) as note:  # whoever comes second finds it done, and nobody clears it away meanwhile
                 if not _intact(final, note):
                     _forget(final)
-                    whole = self._download(store, wanted, final + ".part", came)
+                    whole = self._download(store, wanted, final, came)
                     now = store.info(wanted.key)
                     if now is None:
                         _forget(final + ".part")
@@ -50,6 +63,7 @@ class ObjectCache:
                         continue
                     os.chmod(final + ".part", 0o444)
                     os.replace(final + ".part", final)
+                    pieces.drop(final, wanted.size)
                     note.truncate(0)
                     note.write(_facts(final))
                 kept = os.stat(final)
@@ -78,22 +92,34 @@ class ObjectCache:
                 if links == 1 and _remove_unheld(path):  # a second link is a run's: removing ours would free nothing
                     held -= size
 
-    def _download(self, store: ObjectStore, wanted: Object, part: str, came: Callable[[int], None]) -> bool:
+    def _download(self, store: ObjectStore, wanted: Object, final: str, came: Callable[[int], None]) -> bool:
         """Whether it came whole. What is there already of this very object is kept, and the rest added at its end."""
-        have = os.path.getsize(part) if os.path.exists(part) else 0
-        with open(part, "ab" if have <= wanted.size else "wb") as file:
+        path = final + ".part"
+        have = os.path.getsize(path) if os.path.exists(path) else 0
+        with open(path, "ab" if have <= wanted.size else "wb") as file:
             done = file.tell()
             came(done)
             while done < wanted.size:
                 end = min(done + PIECE * AT_ONCE, wanted.size)
-                pieces = store.read(wanted.key, [(at, min(at + PIECE, end)) for at in range(done, end, PIECE)])
-                if sum(map(len, pieces)) != end - done:
+                parts = _parts(store, wanted, final, [(at, min(at + PIECE, end)) for at in range(done, end, PIECE)])
+                if sum(map(len, parts)) != end - done:
                     return False
-                for piece in pieces:
-                    file.write(piece)
-                    came(len(piece))
+                for part in parts:
+                    file.write(part)
+                    came(len(part))
                 done = end
         return True
+
+
+def _parts(store: ObjectStore, wanted: Object, final: str, spans: list[tuple[int, int]]) -> list[pieces.Chunk]:
+    """Parts of an object: what somebody streamed comes from the cache, the others are fetched side by side."""
+    kept = [pieces.find(final, begin, end - begin) for begin, end in spans]
+    missing = [span for span, piece in zip(spans, kept, strict=True) if piece is None]
+    fetched = iter(store.read(wanted.key, missing) if missing else [])
+    lengths = [end - begin for begin, end in spans]
+    return [
+        next(fetched) if piece is None else piece.content(length) for piece, length in zip(kept, lengths, strict=True)
+    ]
 
 
 def _key(store: ObjectStore, wanted: Object) -> str:
@@ -135,6 +161,8 @@ def _lay(source: str, place: str, copy: bool) -> None:
 
 def _remove_unheld(path: str) -> bool:
     """Unless somebody downloads or links it at this moment."""
+    if pieces.is_piece(path):
+        return pieces.remove(path)
     lock_path = (path[: -len(".part")] if path.endswith(".part") else path) + ".lock"
     with open(lock_path, "a") as lock:
         try:

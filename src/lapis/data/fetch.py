@@ -74,6 +74,9 @@ def do(
     if errand == "bring":
         wanted = [(Object(*each), place) for each, place in request["wanted"]]
         return bring_all(store, wanted, ObjectCache(request["cache"]), bool(request["copy"]), progress)
+    if errand == "missing":
+        cache = ObjectCache(request["cache"])
+        return sum(each.size for each in (Object(*row) for row in request["wanted"]) if not cache.has(store, each))
     if errand == "put":
         return put_all(store, [(path, key) for path, key in request["files"]], bool(request["overwrite"]), progress)
     raise UserErrorException(f"An errand {errand!r} is not known.")

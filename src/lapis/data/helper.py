@@ -101,10 +101,14 @@ def ask_once(request: Mapping[str, Any], seconds: float) -> Any:
 
 
 def start(complaints: Any) -> subprocess.Popen[bytes]:
-    """With the packages of our own interpreter, which the agent itself does without."""
+    command, environment = own_python("lapis.data.fetch")
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, env=environment)
+
+
+def own_python(module: str) -> tuple[list[str], dict[str, str]]:
+    """Command and environment that start a module of ours with our packages, which the agent itself does without."""
     source = os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
     environment = {key: value for key, value in os.environ.items() if key not in ("LAPIS_TOKEN", "PYTHONHOME")}
     environment["PYTHONPATH"] = source
     # -P: a file of ours or the user's in the working folder must not stand in for a module
-    command = [sys.executable, "-P", "-W", "ignore", "-m", "lapis.data.fetch"]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, env=environment)
+    return [sys.executable, "-P", "-W", "ignore", "-m", module], environment

@@ -6,6 +6,7 @@ Nothing of what a store's library says reaches the user but a code: its messages
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from lapis.domain.addresses import refusal, rule_of
 from lapis.domain.data import fixed_part, glob_matcher, has_glob
 from lapis.domain.object_store import endpoint_of, hosts_of, shown
 from lapis.domain.tree import check_path
-from lapis.errors import AuthenticationException, NotFound, UserErrorException
+from lapis.errors import AuthenticationException, AzureMLException, NotFound, UserErrorException
 
 REACH_SECONDS = 5.0
 READ_SECONDS = 60
@@ -35,6 +36,8 @@ class Kind(NamedTuple):
     extra: str
     what: str
     open: Callable[[Mapping[str, Any]], Any]
+    part: Callable[..., Any] | None = None  # a coroutine: part of an object if it has the mark, and the mark it has
+    tries: int = 1  # of that; some libraries try again by themselves
 
 
 class ObjectStore:
@@ -101,6 +104,22 @@ class ObjectStore:
         paths = [f"{self.bucket}/{key}"] * len(ranges)
         return list(self._call("read", key, self._fs.cat_ranges, paths, begins, ends, on_error="raise"))
 
+    def read_part(self, wanted: Object, begin: int, end: int) -> bytes:
+        """Part of an object as it was when it was found; an error if it is another one now."""
+        for attempt in range(1, self._kind.tries + 1):
+            try:
+                content, mark = self._marked_part(wanted, begin, end)
+                break
+            except AzureMLException:
+                raise
+            except Exception as error:
+                if attempt == self._kind.tries or not _is_silence(error):
+                    raise self._explained(error, "read", wanted.key) from None
+            time.sleep(0.1 * 2**attempt)
+        if mark.strip('"') != wanted.mark or len(content) != end - begin:
+            raise self._changed(wanted.key)
+        return content
+
     def open(self, key: str) -> Any:
         """A file to read from anywhere in the object."""
         return self._call("read", key, self._fs.open, f"{self.bucket}/{check_path(key)}", "rb")
@@ -111,6 +130,21 @@ class ObjectStore:
             return False
         self._call("written", None, self._fs.put_file, path, f"{self.bucket}/{check_path(key)}")
         return True
+
+    def _marked_part(self, wanted: Object, begin: int, end: int) -> tuple[bytes, str]:
+        from fsspec.asyn import sync
+
+        if self._kind.part is None:  # what has the same mark afterwards had it meanwhile
+            (content,) = self.read(wanted.key, [(begin, end)])
+            now = self.info(wanted.key)
+            return content, now.mark if now else ""
+        found: tuple[bytes, str] = sync(
+            self._fs.loop, self._kind.part, self._fs, self.bucket, wanted.key, begin, end, wanted.mark
+        )
+        return found
+
+    def _changed(self, key: str) -> UserErrorException:
+        return UserErrorException(f"{self._shown}: {key!r} changed while it was read. Nothing was kept of the new one.")
 
     def _object(self, name: str, row: Mapping[str, Any]) -> Object:
         changed = row.get("last_modified") or row.get("LastModified") or row.get("mtime")
@@ -135,7 +169,9 @@ class ObjectStore:
             )
         if isinstance(error, FileNotFoundError) or code in _NO_CONTAINER or _status(error) == 404:
             return NotFound(f"{self._shown} cannot be {done}: there is no {self._kind.what} of that name.")
-        if type(error).__name__ in _NO_ANSWER or isinstance(error, (ConnectionError, TimeoutError)):
+        if key is not None and _status(error) == 412:  # it was asked for on condition that it is what it was
+            return self._changed(key)
+        if _is_silence(error):
             return self._unreachable(code)
         return UserErrorException(f"{self._shown} cannot be {done}: the store answered {code}.")
 
@@ -223,6 +259,22 @@ def _s3(access: Mapping[str, Any]) -> Any:
     )
 
 
+async def _azure_part(fs: Any, bucket: str, key: str, begin: int, end: int, mark: str) -> tuple[bytes, str]:
+    from azure.core import MatchConditions
+
+    async with fs.service_client.get_blob_client(bucket, key) as client:
+        only_if = {"etag": f'"{mark}"', "match_condition": MatchConditions.IfNotModified}
+        stream = await client.download_blob(begin, end - begin, retry_total=0, **only_if)
+        return await stream.readall(), str(stream.properties.etag)
+
+
+async def _s3_part(fs: Any, bucket: str, key: str, begin: int, end: int, mark: str) -> tuple[bytes, str]:
+    only_if = {"Range": f"bytes={begin}-{end - 1}", "IfMatch": f'"{mark}"'}
+    reply = await fs._call_s3("get_object", Bucket=bucket, Key=key, **only_if)
+    async with reply["Body"] as body:
+        return await body.read(), str(reply["ETag"])
+
+
 def _gcs(access: Mapping[str, Any]) -> Any:
     import json
 
@@ -236,8 +288,8 @@ def _gcs(access: Mapping[str, Any]) -> Any:
 _NO_CACHE: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
 
 KINDS = {
-    "az": Kind("adlfs", "azure", "container", _azure),
-    "s3": Kind("s3fs", "s3", "bucket", _s3),
+    "az": Kind("adlfs", "azure", "container", _azure, _azure_part, tries=4),
+    "s3": Kind("s3fs", "s3", "bucket", _s3, _s3_part),
     "gs": Kind("gcsfs", "gcs", "bucket", _gcs),
 }
 
@@ -266,6 +318,10 @@ def _chain(error: BaseException | None) -> list[BaseException]:
         found.append(error)
         error = error.__cause__ or error.__context__
     return found
+
+
+def _is_silence(error: BaseException) -> bool:
+    return type(error).__name__ in _NO_ANSWER or isinstance(error, (ConnectionError, TimeoutError))
 
 
 def _is_refusal(error: BaseException) -> bool:

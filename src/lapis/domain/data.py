@@ -15,6 +15,10 @@ from lapis.errors import UserErrorException
 
 WEB, STORE, LOCAL, OBJECT = "web", "datastore", "local", "object"
 QUERY = "query"  # a source that is no file: rows of a database
+PIECE = 8 << 20  # bytes in which large remote files travel, and are kept while they are not whole
+AUTO, DOWNLOAD, STREAM = "auto", "download", "stream"  # how a mount brings remote files
+STREAM_ABOVE = 10 * 10**9  # bytes
+STREAM_FILES_ABOVE = 8 * 10**6  # bytes of a file, on average
 _STORE_NAME = re.compile(r"\w{1,255}\Z", re.ASCII)
 _INPUT_NAME = re.compile(r"[a-zA-Z_]\w*\Z", re.ASCII)
 _GLOB = re.compile(r"[*?\[]")
@@ -148,6 +152,11 @@ def shown_url(url: str) -> str:
     return url.partition("?")[0] + ("?..." if "?" in url else "")
 
 
+def shown_size(count: int) -> str:
+    """Bytes for people."""
+    return f"{count / 1e9:.1f} GB" if count >= 10**9 else f"{count / 1e6:.1f} MB"
+
+
 def requestable(url: str) -> str:
     """An address with spaces and foreign letters as the web wants them; what is quoted already stays so."""
     return quote(url, safe="%/:=&?~#+!$,;'@()*[]-._")
@@ -172,6 +181,26 @@ def parse_mirrors(text: str | None) -> list[tuple[str, str]]:
             )
         found.append((old, new))
     return sorted(found, key=lambda pair: -len(pair[0]))
+
+
+def delivery(asked: str, files: int, size: int, missing: int, room: int) -> tuple[str, str]:
+    """How a mount brings remote files, DOWNLOAD or STREAM, and why.
+
+    Of their `size` bytes `missing` are not in the cache yet, which could hold `room` of them. What was measured stands
+    in docs/decisions/0011-mount-by-download-or-stream.md.
+    """
+    if asked != AUTO:
+        return asked, f"LAPIS_MOUNT is {asked}"
+    if missing == 0:
+        return DOWNLOAD, "all of it is in the cache"
+    if size > room:
+        return STREAM, f"the cache has room for {room / 1e9:.1f} GB"
+    large = f"more than {STREAM_ABOVE / 1e9:g} GB"
+    if missing <= STREAM_ABOVE:
+        return DOWNLOAD, f"it is not {large}" if missing == size else f"what is missing of it is not {large}"
+    if size / files < STREAM_FILES_ABOVE:
+        return DOWNLOAD, f"files below {STREAM_FILES_ABOVE / 1e6:g} MB come faster together"
+    return STREAM, f"it is {large}"
 
 
 def fixed_part(pattern: str) -> str:

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Mapping
 
+from lapis.domain.data import AUTO, DOWNLOAD, STREAM
 from lapis.errors import UserErrorException
 
 WEB = ("LAPIS_URL_MIRRORS", "LAPIS_ALLOWED_ADDRESSES", "LAPIS_FORBIDDEN_ADDRESSES")
@@ -25,6 +26,7 @@ class Settings:
     strict: bool
     environments_max_gb: float
     web: Mapping[str, str]  # what is set about fetching from the network, by its variables: it goes to every agent
+    mount: str
 
     @property
     def token_file(self) -> str:
@@ -49,6 +51,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         strict=_choice(environ, "LAPIS_STRICT", "0", ("0", "1")) == "1",
         environments_max_gb=_number(environ, "LAPIS_ENVIRONMENTS_MAX_GB", 50, 0, 1e9),
         web={name: environ[name] for name in WEB if environ.get(name)},
+        mount=_choice(environ, "LAPIS_MOUNT", AUTO, (AUTO, DOWNLOAD, STREAM)),
     )
 
 

@@ -15,6 +15,7 @@ import lapis
 from lapis.engines import nodes, processes
 from lapis.engines.base import Can, Handle, JobSpec, JobState, Place
 from lapis.errors import ComputeTargetException
+from lapis.sdk import mounts
 
 # Without site-packages: an agent needs the standard library only.
 _NURSERY = "import sys; sys.path[0] = sys.argv.pop(1); from lapis.agent.nursery import main; main()"
@@ -80,6 +81,7 @@ class LocalEngine:
         raise OSError("the process that starts agents ended at once")
 
     def warm(self) -> None:
+        mounts.clear_below(self._root)
         if self._nursery is None:
             self._nursery = _start_nursery()
 
@@ -108,6 +110,8 @@ class LocalEngine:
         scripts = [_read(os.path.join(agent["folder"], "process.json")) or {} for agent in _agents(handle)]
         living = [p["pid"] for script in scripts for p in _processes(script) if processes.alive(p["pid"], p["started"])]
         processes.end_tree(f"AZUREML_RUN_ID={handle['job']}", living, grace=0.0)
+        for agent in _agents(handle):
+            mounts.detach_below(agent["folder"])
 
     def explain(self, handle: Handle) -> str:
         said = []
@@ -129,6 +133,7 @@ class LocalEngine:
 
     def forget(self, job_id: str) -> None:
         folder = os.path.join(self._root, job_id)
+        mounts.detach_below(folder)
         if not _mounted_below(folder):  # what lies behind a mount is not the job's to remove
             shutil.rmtree(folder, ignore_errors=True)
 

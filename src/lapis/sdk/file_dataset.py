@@ -18,6 +18,7 @@ from lapis.sdk.file_sources import resolve
 from lapis.sdk.laying import describe_all, lay_out_files, remove_laid
 from lapis.sdk.object_store import bringer
 from lapis.sdk.path_columns import check_format
+from lapis.sdk.streaming import offer_here
 from lapis.sdk.table_cache import table_cache
 from lapis.sdk.workspace import Workspace
 
@@ -138,6 +139,7 @@ class DatasetContextManager:
         self._dataset = config
         self.mount_point = _path("mount_point", mount_point) if mount_point is not None else None
         self._laid: list[str] | None = None
+        self._stream: Any = None
 
     def start(self) -> DatasetContextManager:
         import tempfile
@@ -149,8 +151,11 @@ class DatasetContextManager:
         if os.path.lexists(point) and (not os.path.isdir(point) or os.listdir(point)):
             raise UserErrorException(f"{point} is a file or holds files. Mount to a folder that is empty or new.")
         try:
-            self._laid = lay_out_files(files, point, bring=bringer(self._dataset._workspace))
+            offered = offer_here(files, self._dataset._workspace)
+            self._stream = offered.stream
+            self._laid = lay_out_files(offered.files, point, bring=bringer(self._dataset._workspace))
         except BaseException:
+            self._end_stream()
             if self.mount_point is None:
                 os.rmdir(point)
             raise
@@ -161,6 +166,12 @@ class DatasetContextManager:
         if self._laid is not None and self.mount_point is not None:
             remove_laid(self._laid, self.mount_point)  # links only: what they lead to stays
             self._laid = None
+            self._end_stream()
+
+    def _end_stream(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
 
     def __enter__(self) -> DatasetContextManager:
         return self.start()

@@ -15,7 +15,7 @@ from lapis.domain import settings as settings_module
 from lapis.domain.data import OBJECT, WEB, File, shown_url
 from lapis.domain.tree import check_path, resolve_under
 from lapis.errors import NotFound, UserErrorException
-from lapis.sdk.web_cache import WebCache
+from lapis.sdk.web_cache import Said, WebCache
 
 _AT_ONCE = 16
 _SAY_EVERY = 2.0  # seconds between two lines about one download
@@ -141,7 +141,8 @@ def _put(file: File, place: str, cache: WebCache, copy: bool, say: Say) -> None:
     if file.kind == OBJECT:
         return  # it was brought
     if file.kind == WEB:
-        with cache.holding(file.place, _progress(file, say)) as source:
+        said = Said(file.size, file.mark, ranges=True) if file.mark else None  # whoever chose how to bring it has asked
+        with cache.holding(file.place, _progress(file, say), said) as source:
             say(f"{shown_url(file.place)}: {os.path.getsize(source)} bytes are here")
             if copy:
                 shutil.copyfile(source, place)

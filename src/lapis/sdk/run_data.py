@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Mapping, NamedTuple
 
+from lapis.domain import settings as settings_module
 from lapis.domain.data import (
     STORE,
     check_path_on_compute,
@@ -47,6 +48,12 @@ def checked_mirrors() -> str | None:
     mirrors = os.environ.get("LAPIS_URL_MIRRORS")
     parse_mirrors(mirrors)
     return mirrors
+
+
+def checked_mount() -> str | None:
+    """LAPIS_MOUNT as it goes with a run; the server's own counts where it is not set."""
+    settings_module.load()
+    return os.environ.get("LAPIS_MOUNT")
 
 
 def collect(arguments: list[Any], references: Mapping[str, Any], workspace: Any, run_id: str) -> RunData:

@@ -62,7 +62,8 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
     given += run_config.data.values()
     run_id = check_run_id(more.get("run_id") or _new_id(experiment.name))
     data = run_data.collect(given, run_config.data_references, experiment.workspace, run_id)
-    job.update(inputs=data.inputs, outputs=data.outputs, url_mirrors=run_data.checked_mirrors())
+    job.update(inputs=data.inputs, outputs=data.outputs)
+    job.update(url_mirrors=run_data.checked_mirrors(), mount=run_data.checked_mount())
     target = _checked_target(experiment.workspace, run_config.target)
     snapshot_id, said = send_snapshot(experiment.workspace, folder)
     body = {

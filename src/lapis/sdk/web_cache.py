@@ -16,7 +16,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple
 
-from lapis.domain.data import GONE, mirrored, requestable, shown_url
+from lapis.data import pieces
+from lapis.domain.data import GONE, PIECE, mirrored, requestable, shown_url
 from lapis.errors import NotFound, UserErrorException
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT = 50 << 30  # bytes that the cache may hold
 STREAMS = 16  # of one large file
-PIECE = 8 << 20
 _CHUNK = 1 << 20
 _TIMEOUT = 30.0
 _TRIES = 4
@@ -54,10 +54,39 @@ class WebCache:
         self._mirrors = mirrors
         self._limit = limit
         self._rule = rule
+        self._unlooked = limit  # bytes that came since the room was looked at; the first ones are looked at
 
     def describe(self, url: str) -> Said:
         """What the address holds now; an error that says which of missing, denied, unreachable."""
-        return self._ask(url)
+        return self.ask(url)
+
+    def place(self, url: str, said: Said) -> str:
+        """Where a copy is kept once it is here whole."""
+        return os.path.join(self._folder, _key(url, said))
+
+    def has(self, url: str, said: Said) -> bool:
+        """Whether a whole copy is here, as it was downloaded."""
+        return _intact(self.place(url, said))
+
+    def read(self, url: str, said: Said, begin: int, end: int) -> Iterator[memoryview]:
+        """Part of what the address held when that was `said` of it; an error if it holds something else now.
+
+        It comes in chunks, each good until the next one is asked for.
+        """
+        why: BaseException = _Cut()
+        for attempt in range(_TRIES):
+            if attempt:
+                time.sleep(0.1 * 2**attempt)
+            try:
+                for chunk in self._part(url, said, begin, end):
+                    begin += len(chunk)
+                    yield chunk
+                return
+            except _WholeOnly:
+                raise UserErrorException(f"{shown_url(url)} gives no part of itself{self._through(url)}.") from None
+            except _Cut as cut:
+                why = cut.__cause__ or cut
+        raise self._unreachable(url, why)
 
     def fetch(self, url: str, progress: Progress = lambda done, total: None) -> str:
         """The path of a local copy of what the address holds now."""
@@ -65,13 +94,15 @@ class WebCache:
             return path
 
     @contextlib.contextmanager
-    def holding(self, url: str, progress: Progress = lambda done, total: None) -> Iterator[str]:
-        """The same, for as long as the block lasts: until then nobody clears it away."""
+    def holding(
+        self, url: str, progress: Progress = lambda done, total: None, said: Said | None = None
+    ) -> Iterator[str]:
+        """The same, for as long as the block lasts: until then nobody clears it away. `said` of it a moment ago."""
         import fcntl
 
-        said = self._ask(url)
+        said = said or self.ask(url)
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
-        final = os.path.join(self._folder, _key(url, said))
+        final = self.place(url, said)
         with open(final + ".lock", "a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # whoever comes second finds it done
             fresh = said.mark is None or not _intact(final)  # what cannot be told from a changed file is fetched anew
@@ -79,8 +110,8 @@ class WebCache:
                 self._download(url, said, final, progress)
             os.utime(final, ns=(time.time_ns(), os.stat(final).st_mtime_ns))  # used now: the last to be cleared away
             fcntl.flock(lock, fcntl.LOCK_SH)
-            if fresh:
-                self._clear()
+            if fresh and self._is_due(os.path.getsize(final)):
+                self.clear()
             yield final
 
     # -- getting it
@@ -89,23 +120,25 @@ class WebCache:
         part = final + ".part"
         if said.mark is None:
             _forget(part)  # a half of something that may have changed
-        pieces = said.ranges and said.size is not None and said.size > 2 * PIECE
+        streamed = os.path.exists(pieces.path_of(final, 0))
+        in_pieces = said.ranges and said.size is not None and (said.size > 2 * PIECE or streamed)
         why: BaseException = _Cut()
         for attempt in range(_TRIES):
             if attempt:
                 time.sleep(0.1 * 2**attempt)
             try:
-                if pieces:
-                    self._take_in_pieces(url, said, part, progress)
+                if in_pieces:
+                    self._take_in_pieces(url, said, final, progress)
                 else:
                     self._take_in_one(url, said, part, progress)
             except _WholeOnly:
-                pieces = False
+                in_pieces = False
                 _forget(part)
             except _Cut as cut:
                 why = cut.__cause__ or cut
             else:
                 _keep(part, final)
+                pieces.drop(final, said.size or 0)
                 return
         if isinstance(why, _Lengths):
             _forget(part)
@@ -133,10 +166,11 @@ class WebCache:
         if done == 0:
             raise UserErrorException(f"{shown_url(url)} is empty: it answers with no byte{self._through(url)}.")
 
-    def _take_in_pieces(self, url: str, said: Said, part: str, progress: Progress) -> None:
+    def _take_in_pieces(self, url: str, said: Said, final: str, progress: Progress) -> None:
         """Each piece that is whole is noted beside the file, so that a later try asks for the others only."""
         assert said.size is not None
-        noted, lock = part + ".done", threading.Lock()
+        part, lock = final + ".part", threading.Lock()
+        noted = part + ".done"
         have = _noted(noted) if os.path.exists(part) else set()
         wanted = [begin for begin in range(0, said.size, PIECE) if begin not in have]
         done = said.size - sum(min(PIECE, said.size - begin) for begin in wanted)
@@ -145,31 +179,39 @@ class WebCache:
 
         def take(begin: int) -> None:
             nonlocal done
-            end, at = min(begin + PIECE, said.size or 0), begin
-            with self._open(url, said, (begin, end - 1)) as reply, open(part, "r+b") as file:
-                if reply.status != 206:
-                    raise _WholeOnly()
+            end = min(begin + PIECE, said.size or 0)
+            kept = pieces.find(final, begin, end - begin)  # somebody streamed it
+            with open(part, "r+b") as file:
                 file.seek(begin)
-                for chunk in _chunks(reply):
+                for chunk in [kept.content(end - begin)] if kept else self._part(url, said, begin, end):
                     file.write(chunk)
-                    at += len(chunk)
                     with lock:
                         done += len(chunk)
                         progress(done, said.size)
-            if at != end:
-                raise _Cut() from _Lengths(done)
             with lock, open(noted, "a") as notes:
                 notes.write(f"{begin}\n")
 
         with ThreadPoolExecutor(STREAMS) as threads:
-            pieces = [threads.submit(take, begin) for begin in wanted]
+            under_way = [threads.submit(take, begin) for begin in wanted]
             try:
-                for piece in pieces:
-                    piece.result()
+                for each in under_way:
+                    each.result()
             except BaseException:
-                for piece in pieces:
-                    piece.cancel()
+                for each in under_way:
+                    each.cancel()
                 raise
+
+    def _part(self, url: str, said: Said, begin: int, end: int) -> Iterator[memoryview]:
+        """All bytes of a part, else _Cut after the last one."""
+        got = 0
+        with self._open(url, said, (begin, end - 1)) as reply:
+            if reply.status != 206:
+                raise _WholeOnly()
+            for chunk in _chunks(reply):
+                got += len(chunk)
+                yield chunk
+        if got != end - begin:
+            raise _Cut() from _Lengths(got)
 
     @contextlib.contextmanager
     def _open(self, url: str, said: Said, span: tuple[int, int | None] | None) -> Iterator[Any]:
@@ -202,7 +244,7 @@ class WebCache:
 
     # -- asking about it
 
-    def _ask(self, url: str, method: str = "HEAD", attempt: int = 1) -> Said:
+    def ask(self, url: str, method: str = "HEAD", attempt: int = 1) -> Said:
         import http.client
         import urllib.error
         import urllib.request
@@ -214,11 +256,11 @@ class WebCache:
         except urllib.error.HTTPError as refused:
             with refused:
                 if method == "HEAD" and refused.code in _NO_HEAD:
-                    return self._ask(url, "GET")
+                    return self.ask(url, "GET")
                 if refused.code not in _TRY_AGAIN or attempt == _TRIES:
                     raise self._refused(url, refused.code) from None
             time.sleep(0.1 * 2**attempt)
-            return self._ask(url, method, attempt + 1)
+            return self.ask(url, method, attempt + 1)
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise self._unreachable(url, error) from None
         length = headers.get("Content-Length")
@@ -254,10 +296,18 @@ class WebCache:
 
     # -- room
 
-    def _clear(self) -> None:
+    def _is_due(self, size: int) -> bool:
+        """Whether to look at all that is kept: not for each of many small files."""
+        self._unlooked += size
+        if self._unlooked < self._limit // 50:
+            return False
+        self._unlooked = 0
+        return True
+
+    def clear(self) -> None:
         """Remove what was used longest ago until the cache fits its limit; never what somebody uses."""
         found = []
-        for entry in os.scandir(self._folder):
+        for entry in os.scandir(self._folder) if os.path.isdir(self._folder) else ():
             try:
                 status = entry.stat()
             except FileNotFoundError:
@@ -265,7 +315,7 @@ class WebCache:
             if entry.name.endswith(".part"):
                 if time.time() - status.st_mtime > _STALE:
                     _forget(entry.path)
-            elif "." not in entry.name:
+            elif "." not in entry.name or entry.name.endswith(pieces.SUFFIX):
                 found.append((status.st_atime, status.st_size, status.st_nlink, entry.path))
         held = sum(size for _, size, _, _ in found)
         for _, size, links, path in sorted(found):
@@ -307,17 +357,19 @@ def _modified(text: str | None) -> float | None:
         return None  # servers say all kinds of things
 
 
-def _chunks(reply: Any) -> Iterator[bytes]:
+def _chunks(reply: Any) -> Iterator[memoryview]:
+    """What is read, each part good until the next one is asked for."""
     import http.client
 
+    room = memoryview(bytearray(_CHUNK))  # the same for all chunks: new memory for each would cost as much as reading
     while True:
         try:
-            chunk = reply.read(_CHUNK)
+            count = reply.readinto(room)
         except (OSError, http.client.HTTPException) as cut:
             raise _Cut() from cut
-        if not chunk:
+        if not count:
             return
-        yield chunk
+        yield room[:count]
 
 
 def _keep(part: str, final: str) -> None:
@@ -358,6 +410,8 @@ def _forget(part: str) -> None:
 def _remove_unheld(path: str) -> bool:
     import fcntl
 
+    if pieces.is_piece(path):
+        return pieces.remove(path)
     with open(path + ".lock", "a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
