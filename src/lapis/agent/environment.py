@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lapis.environments.build import build_and_hold
-from lapis.environments.interpreters import interpreter_for
 from lapis.environments.values import Lock
 
 
@@ -24,6 +23,6 @@ def enter(job: Mapping[str, Any], log: str, canceled: Callable[[], bool]) -> dic
         with open(log, "a") as file:
             file.write(f"Lapis: {line}\n")
 
-    folder, _ = build_and_hold(lock, interpreter_for(lock.python), job["environments"], say, canceled)
+    folder, _ = build_and_hold(lock, None, job["environments"], say, canceled)
     variables = {"VIRTUAL_ENV": folder, **lock.variables, **(job.get("environment_variables") or {})}
     return {"python": os.path.join(folder, "bin", "python"), "environment_variables": variables}
