@@ -6,9 +6,8 @@ import json
 import sys
 
 from lapis.environments.build import build
-from lapis.environments.interpreters import interpreter_for
 from lapis.environments.values import Lock
 
 with open(sys.argv[1]) as file:
     lock = Lock.from_json(json.load(file))
-print(build(lock, interpreter_for(lock.python), sys.argv[2], lambda line: print(line, flush=True)), flush=True)
+print(build(lock, None, sys.argv[2], lambda line: print(line, flush=True)), flush=True)

@@ -9,7 +9,6 @@ from typing import Any
 from lapis.agent.data import Canceled
 from lapis.environments.build import build_and_hold
 from lapis.environments.commands import Stopped
-from lapis.environments.interpreters import interpreter_for
 from lapis.environments.values import Lock
 
 
@@ -27,7 +26,7 @@ def enter(job: Mapping[str, Any], log: str, canceled: Callable[[], bool]) -> dic
             file.write(f"Lapis: {line}\n")
 
     try:
-        folder, _ = build_and_hold(lock, interpreter_for(lock.python), job["environments"], say, canceled)
+        folder, _ = build_and_hold(lock, None, job["environments"], say, canceled)
     except Stopped:
         raise Canceled("while its environment was being built") from None
     variables = {"VIRTUAL_ENV": folder, **lock.variables, **(job.get("environment_variables") or {})}

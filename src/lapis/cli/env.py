@@ -118,7 +118,6 @@ def build(
     from lapis.domain import settings
     from lapis.environments import bytecode
     from lapis.environments.build import build as build_it
-    from lapis.environments.interpreters import interpreter_for
     from lapis.environments.tidy import tidy_later
     from lapis.server.control.workshop import Workshop, preface
 
@@ -129,7 +128,7 @@ def build(
     resolved = Workshop(_root(), lambda: None).resolve(environment._to_dict(), settings.load().strict)
     screen.notice(preface(environment.name, resolved).rstrip())
     with progress.of_builds() as tell:
-        folder = build_it(resolved.lock, interpreter_for(resolved.lock.python), _root(), tell)
+        folder = build_it(resolved.lock, None, _root(), tell)
         tell("Compiling bytecode")
         bytecode.compile_now(folder, _root())
         tidy_later(_root())

@@ -12,6 +12,7 @@ from typing import Any
 
 from lapis.environments import bytecode, explain, holding, old_builds, progress, uv
 from lapis.environments.commands import Canceled, Said, Stopped, Tell, never
+from lapis.environments.interpreters import interpreter_for
 from lapis.environments.old_code import shim_files
 from lapis.environments.resolve import number_of_packages
 from lapis.environments.values import Interpreter, Lock
@@ -22,15 +23,16 @@ LOOK_EVERY = 0.05
 SAY_AGAIN_EVERY = 30.0
 
 
-def build(lock: Lock, interpreter: Interpreter, root: str, tell: Tell, canceled: Canceled = never) -> str:
+def build(lock: Lock, interpreter: Interpreter | None, root: str, tell: Tell, canceled: Canceled = never) -> str:
     """The folder of the environment, built if it is not there yet. Of many who ask at once one builds, the rest wait.
 
-    Raises UserErrorException, Unavailable, StorageFull or Stopped; nothing half done stays then.
+    Without an `interpreter` the machine's own of that version is looked for, if something has to be built. Raises
+    UserErrorException, Unavailable, StorageFull or Stopped; nothing half done stays then.
     """
     folder = os.path.join(root, lock.hash)
     if ready(folder):
         return folder
-    if interpreter.version != lock.python:
+    if interpreter is not None and interpreter.version != lock.python:
         raise UserErrorException(
             f"The environment is locked for Python {lock.python}, and {interpreter.path} is {interpreter.version}. "
             "Resolve it again for a Python of this machine."
@@ -39,7 +41,7 @@ def build(lock: Lock, interpreter: Interpreter, root: str, tell: Tell, canceled:
     if file is None:
         return folder
     try:
-        _build(lock, interpreter, root, folder, tell, canceled, file)
+        _build(lock, interpreter or interpreter_for(lock.python), root, folder, tell, canceled, file)
         holding.share(file)
         bytecode.compile_later(folder, root, file)
     finally:
@@ -48,7 +50,7 @@ def build(lock: Lock, interpreter: Interpreter, root: str, tell: Tell, canceled:
 
 
 def build_and_hold(
-    lock: Lock, interpreter: Interpreter, root: str, tell: Tell, canceled: Canceled = never
+    lock: Lock, interpreter: Interpreter | None, root: str, tell: Tell, canceled: Canceled = never
 ) -> tuple[str, int]:
     """As `build`, and in use until the returned file is closed here and in all that was forked: none removes it."""
     while True:
