@@ -37,7 +37,7 @@ BEAT_EVERY = 5.0  # a sign of life even when there is nothing to tell
 BEAT_TOGETHER = 0.5  # on several nodes: how soon one learns that another has failed
 MEET_EVERY = 0.02  # seconds between looks at whether the other nodes are there, while that may be soon
 SAY_AFTER = 5.0  # seconds of waiting for other nodes before somebody would wonder
-IDLE_WORKER = 20.0  # seconds without CPU or a word, after which a worker only waits for one that is done
+IDLE_WORKER = 40.0  # seconds without CPU or a word: longer than TensorFlow 1 waits (30) before it looks again
 STOP_GRACE = 5.0  # what a cancelled script has to save its work
 GIVE_UP_AFTER = 3600.0  # without a server for so long after the script's end, leave; the spool stays
 
