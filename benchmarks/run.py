@@ -28,6 +28,7 @@ SECTIONS = (
     "search",
     "snapshot",
     "data",
+    "environments",
     "server_start",
 )
 

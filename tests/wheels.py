@@ -6,12 +6,20 @@ import zipfile
 from pathlib import Path
 
 
-def make_wheel(folder: Path, name: str, version: str = "1.0", code: str = "", requires: tuple[str, ...] = ()) -> Path:
+def make_wheel(
+    folder: Path,
+    name: str,
+    version: str = "1.0",
+    code: str = "",
+    requires: tuple[str, ...] = (),
+    requires_python: str = "",
+) -> Path:
     """A wheel of one module `name`, whose `VERSION` is `version`."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}-{version}-py3-none-any.whl"
     info = f"{name}-{version}.dist-info"
     needs = "".join(f"Requires-Dist: {each}\n" for each in requires)
+    needs += f"Requires-Python: {requires_python}\n" if requires_python else ""
     files = {
         f"{name}.py": f"VERSION = {version!r}\n{code}\n",
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}",
@@ -20,5 +28,5 @@ def make_wheel(folder: Path, name: str, version: str = "1.0", code: str = "", re
     files[f"{info}/RECORD"] = "".join(f"{each},,\n" for each in (*files, f"{info}/RECORD"))
     with zipfile.ZipFile(path, "w") as wheel:
         for file, text in files.items():
-            wheel.writestr(file, text)
+            wheel.writestr(zipfile.ZipInfo(file), text)  # without the time: the same content, the same hash
     return path

@@ -10,8 +10,9 @@ import pytest
 from lapis.version import VERSION
 from tests.cli.conftest import Lapis
 
-COMMANDS = ["init", "serve", "status", "stop", "open", "run", "experiment", "workspace"]
+COMMANDS = ["init", "serve", "status", "stop", "open", "run", "env", "experiment", "workspace"]
 RUN_COMMANDS = ["submit", "list", "show", "logs", "metrics", "files", "download", "cancel", "delete", "archive"]
+ENV_COMMANDS = ["list", "show", "build", "diff", "prune"]
 
 
 def test_the_version_is_told(lapis: Lapis) -> None:
@@ -19,7 +20,7 @@ def test_the_version_is_told(lapis: Lapis) -> None:
     assert (said.status, said.out) == (0, f"lapis {VERSION}\n")
 
 
-@pytest.mark.parametrize(("group", "commands"), [([], COMMANDS), (["run"], RUN_COMMANDS)])
+@pytest.mark.parametrize(("group", "commands"), [([], COMMANDS), (["run"], RUN_COMMANDS), (["env"], ENV_COMMANDS)])
 def test_a_group_without_a_command_tells_what_it_holds(lapis: Lapis, group: list[str], commands: list[str]) -> None:
     alone, asked = lapis(*group), lapis(*group, "--help")
     assert alone == asked and alone.status == 0
@@ -27,7 +28,10 @@ def test_a_group_without_a_command_tells_what_it_holds(lapis: Lapis, group: list
     assert listed == commands
 
 
-@pytest.mark.parametrize("command", [*COMMANDS[:5], *(f"run {name}" for name in RUN_COMMANDS), "workspace list"])
+EVERY = [*COMMANDS[:5], *(f"run {name}" for name in RUN_COMMANDS), *(f"env {name}" for name in ENV_COMMANDS)]
+
+
+@pytest.mark.parametrize("command", [*EVERY, "workspace list"])
 def test_every_command_explains_itself_and_offers_json(lapis: Lapis, command: str) -> None:
     said = lapis(*command.split(), "--help")
     assert said.status == 0

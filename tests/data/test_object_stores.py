@@ -172,6 +172,10 @@ def test_datasets_find_one_object_all_below_a_folder_and_those_that_match(
     assert find((store, "up/sub/*.txt")).to_path() == ["/grüße.txt", "/hash#and?mark.txt"]
     assert find((store, "up/**/100*")).to_path() == ["/sub/deep/100%.txt"]
     assert len(find((store, "up")).take(2).to_path()) == 2
+    everything = find((store, "up"))
+    size, time = everything.file_metadata("Size"), everything.file_metadata("LastModifiedTime")
+    assert everything.filter((size >= 0) & (time > "2020-01-01")).to_path() == everything.to_path()
+    assert everything.filter((size > 10**9) | (time < "2020-01-01")).to_path() == []
     with pytest.raises(NotFound, match="No file is or matches 'up/x\\*' of datastore 'remote'"):
         find((store, "up/x*"))
 

@@ -15,6 +15,7 @@ import pytest
 from azureml.core import Dataset, Datastore, Experiment, ScriptRunConfig, Workspace
 from azureml.core.runconfig import RunConfiguration
 from azureml.data import OutputFileDatasetConfig
+from azureml.data.output_dataset_config import OutputTabularDatasetConfig
 from azureml.exceptions import UserErrorException
 from tests.e2e.until import until
 from tests.web import Web, serving
@@ -209,7 +210,6 @@ def test_a_dataset_from_which_nothing_is_left_is_told(store: Any, finish: Finish
     ("arguments", "says"),
     [
         (lambda ds: [from_files((ds, "up"))], r"needs a way to get it: dataset.as_mount\(\)"),
-        (lambda ds: [from_files((ds, "up")).as_named_input("x")], "Input 'x' .*not registered"),
         (
             lambda ds: [from_files((ds, "up")).as_named_input("x").as_mount(),
                         from_files((ds, "up/a.txt")).as_named_input("x").as_mount()],
@@ -319,8 +319,30 @@ def test_an_output_is_registered_when_the_run_completes(store: Any, workspace: W
     made = Dataset.get_by_name(workspace, "cleaned")
     assert (made.version, made.description, made.tags, made.to_path()) == (1, "by a run", {"k": "v"}, ["/a.csv"])
     (written,) = run.get_details()["outputDatasets"]
-    assert written["dataset"] == {"id": made.id, "name": "cleaned", "version": 1}
-    assert finish(WRITE, arguments=[output.as_mount()]).get_details()["outputDatasets"][0]["dataset"]["version"] == 2
+    assert written["identifier"] == {"savedId": made.id} and written["outputDetails"] == {"outputName": "out"}
+    assert (written["dataset"].name, written["dataset"].version) == ("cleaned", 1)
+    assert finish(WRITE, arguments=[output.as_mount()]).get_details()["outputDatasets"][0]["dataset"].version == 2
+
+
+def test_an_output_can_be_kept_as_a_table(store: Any, workspace: Workspace, finish: Finish) -> None:
+    pytest.importorskip("pyarrow")
+    code = "import sys, os\nfor n in 'ab': open(os.path.join(sys.argv[1], n + '.csv'), 'w').write(f'x,y\\n{n},1\\n')\n"
+    code += "open(os.path.join(sys.argv[1], 'notes.txt'), 'w').write('no table')"
+    output = OutputFileDatasetConfig("out").read_delimited_files(path_glob="*.csv").keep_columns("x")
+    run = finish(code, arguments=[output.as_upload().register_on_complete("rows")])
+    assert run.get_status() == "Completed", text_of(run)
+    made = Dataset.get_by_name(workspace, "rows")
+    assert made.to_pandas_dataframe().to_dict("list") == {"x": ["a", "b"]}
+    assert sorted(below(store, f"dataset/{run.id}/out")) == ["a.csv", "b.csv", "notes.txt"]
+    first, second = output.drop_columns(["y"]).random_split(0.5, seed=1)
+    assert first.as_mount().name == second.name == first.as_input().name == "out"
+    assert OutputFileDatasetConfig("p").read_parquet_files().name == "p"
+
+
+def test_an_output_has_partition_keys(workspace: Workspace, finish: Finish) -> None:
+    output = OutputFileDatasetConfig("out", partition_format="/{town}.txt").register_on_complete("parted")
+    assert finish("import sys\nopen(sys.argv[1] + '/ghent.txt', 'w').write('x')", arguments=[output])
+    assert Dataset.get_by_name(workspace, "parted").get_partition_key_values() == [{"town": "ghent"}]
 
 
 def test_an_output_is_not_registered_when_the_run_fails_or_wrote_nothing(workspace: Workspace, finish: Finish) -> None:
@@ -361,6 +383,10 @@ def test_help_explains_an_output() -> None:
         (lambda ds: OutputFileDatasetConfig("x", destination=(ds, "../up")), "cannot be used"),
         (lambda ds: OutputFileDatasetConfig("x").as_upload(source_globs=[5]), "source_globs is a list of patterns"),
         (lambda ds: OutputFileDatasetConfig("x").register_on_complete(""), "Dataset name ''"),
+        (lambda ds: OutputFileDatasetConfig("x", partition_format="y"), "partition_format looks like"),
+        (lambda ds: OutputFileDatasetConfig("x").read_delimited_files(separator="::"), "separator must be one"),
+        (lambda ds: OutputFileDatasetConfig("x").read_parquet_files(path_glob="../*"), "A pattern of files"),
+        (lambda ds: OutputTabularDatasetConfig(), "is made by OutputFileDatasetConfig"),
         (lambda ds: OutputFileDatasetConfig("x").register_on_complete("n", tags=["t"]), "tags must be a dictionary"),
     ],
 )
@@ -387,11 +413,51 @@ def test_from_a_version_to_its_runs_and_back(store: Any, workspace: Workspace, f
     assert runs_of(second) == []
     assert runs_of(made) == [(run.id, "output", "out")]
     uses = workspace._client.call("GET", f"{workspace._base}/runs/{run.id}/datasets")["datasets"]
-    assert [(use["role"], use["name"], use["version"]) for use in uses] == [("input", "data", 1), ("output", "made", 1)]
+    seen = [(use["role"], use["dataset"]["name"], use["dataset"]["version"]) for use in uses]
+    assert seen == [("input", "data", 1), ("output", "made", 1)]
     (read,) = run.get_details()["inputDatasets"]
-    assert read["dataset"]["id"] == first.id and read["consumptionDetails"]["inputName"] == "one"
+    assert read["dataset"].id == first.id and read["dataset"].to_path() == first.to_path()
+    assert read["consumptionDetails"] == {"type": "RunInput", "inputName": "one", "mechanism": "Mount"}
+    made.unregister_all_versions()
+    (gone,) = run.get_details()["outputDatasets"]
+    assert gone["dataset"] == {"id": gone["identifier"]["savedId"]}
     with pytest.raises(UserErrorException, match="no-such"):
         workspace._client.call("GET", f"{workspace._base}/datasets/no-such/runs")
+
+
+def test_what_was_never_registered_is_in_the_lineage_too(store: Any, workspace: Workspace, finish: Finish) -> None:
+    read = from_files((store, "up")).take(1)
+    arguments = [OutputFileDatasetConfig("out"), read.as_named_input("one").as_mount()]
+    for code, state in ((WRITE, "Completed"), (WRITE + "sys.exit(1)", "Failed")):
+        run = finish(code, arguments=arguments)
+        assert run.get_status() == state, text_of(run)
+        details = run.get_details()
+        (used,), (written,) = details["inputDatasets"], details["outputDatasets"]
+        assert (
+            used["dataset"] == read and used["dataset"].id and used["dataset"].name is used["dataset"].version is None
+        )
+        again = Dataset.get_by_id(workspace, written["identifier"]["savedId"])
+        assert again == written["dataset"] and again.to_path() == ["/a.csv", "/b.txt"]
+        assert again._definition["sources"][0]["path"] == f"dataset/{run.id}/out"
+    assert workspace.datasets == {}
+    with pytest.raises(UserErrorException, match="Only a registered dataset can be changed"):
+        again.add_tags({"k": "v"})
+    with pytest.raises(UserErrorException, match="Only a registered dataset can be changed"):
+        workspace._client.call("PATCH", f"{workspace._base}/datasets/{again.id}", {"tags": {"k": "v"}})
+    assert again.register(workspace, "kept").name == "kept"
+
+
+def test_a_run_that_never_started_its_script_wrote_nothing(finish: Finish, tmp_path: Path) -> None:
+    absent = Dataset.File.from_files(str(tmp_path / "absent"), validate=False)
+    run = finish(WRITE, arguments=[OutputFileDatasetConfig("out"), absent.as_mount()])
+    assert run.get_status() == "Failed" and run.get_details()["outputDatasets"] == []
+
+
+def test_a_dataset_of_another_workspace_cannot_be_looked_up(workspace: Workspace, finish: Finish) -> None:
+    other = Workspace.create("other-" + os.urandom(4).hex(), show_output=False)
+    dataset = Dataset.File.from_files((other.get_default_datastore(), "x"), validate=False)
+    with pytest.raises(UserErrorException, match="Mount or download it"):
+        finish(SHOW, arguments=[dataset.as_named_input("data")])
 
 
 def test_a_dataset_that_a_script_registers_is_there(store: Any, workspace: Workspace, finish: Finish) -> None:

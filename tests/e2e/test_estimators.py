@@ -87,7 +87,7 @@ def test_data_in_the_parameters_becomes_a_path(experiment: Experiment, source: s
     reference, path, _ = found["arguments"][1::2]
     assert found["files"][reference] == ["a.txt"]
     assert path.endswith("a.txt")
-    assert dataset.id in [each["dataset"]["id"] for each in run.get_details()["inputDatasets"]]
+    assert dataset.id in [each["dataset"].id for each in run.get_details()["inputDatasets"]]
 
 
 def test_inputs_are_there_without_an_argument(experiment: Experiment, source: str, store: Any, tmp_path: Path) -> None:

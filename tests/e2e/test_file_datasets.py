@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -266,9 +267,75 @@ def test_skip_take_sample_and_split_give_new_datasets(store: Any) -> None:
     assert found.to_path() == ["/a.txt", "/b.csv", "/sub/c.txt"]
 
 
+def test_files_are_chosen_by_what_they_are(tmp_path: Path) -> None:
+    for name, size, day in (("a.txt", 10, 1), ("b.jpg", 2000, 2), ("sub/c.jpeg", 30, 3)):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x" * size)
+        os.utime(path, (0, datetime(2020, 1, day, tzinfo=UTC).timestamp()))
+    found = from_files(tmp_path)
+    of = found.file_metadata
+
+    def chosen(condition: Any) -> list[str]:
+        return found.filter(condition).to_path()  # type: ignore[no-any-return]
+
+    assert chosen(of("Size") > 20) == ["/b.jpg", "/sub/c.jpeg"]
+    assert chosen((of("Size") > 20) & (of("LastModifiedTime") < datetime(2020, 1, 3))) == ["/b.jpg"]
+    assert chosen(of("Extension") == "jpg") == chosen(of("Extension") == ".jpg") == ["/b.jpg"]
+    assert chosen(of("Extension").starts_with("j") & (of("CanSeek") == True)) == ["/b.jpg", "/sub/c.jpeg"]  # noqa: E712
+    assert (
+        chosen(of("CreationTime") > datetime(2020, 6, 1)) == found.to_path() == chosen(of("CreatedTime") > "2020-06-01")
+    )
+    assert found.skip(1).filter(of("Size") < 100).to_path() == ["/sub/c.jpeg"]
+    assert found.filter(of("Size") > 20).take(1).to_path() == ["/b.jpg"]
+    assert found.data_changed_time == datetime(2020, 1, 3, tzinfo=UTC)
+
+
+def test_web_files_are_chosen_by_what_their_server_says(web: Web, on_shared_server: Any) -> None:
+    urls = web.put("/small", b"x"), web.put("/large", b"x" * 100)
+    found = from_files(*urls)
+    large = found.filter(found.file_metadata("Size") > 10)
+    assert [path.rpartition("/")[2] for path in large.to_path()] == ["large"]
+    assert found.filter(found.file_metadata("LastModifiedTime") > datetime(2000, 1, 1)).to_path() == []  # it says none
+    assert found.data_changed_time is None
+
+
+def test_a_filtered_dataset_is_the_same_in_a_registered_version(store: Any, workspace: Workspace) -> None:
+    found = from_files((store, "up"))
+    found.filter(found.file_metadata("Extension") == "csv").register(workspace, "x")
+    assert Dataset.get_by_name(workspace, "x").to_path() == ["/b.csv"]
+
+
+def test_parts_of_the_path_are_partition_keys(tmp_path: Path) -> None:
+    for name in ("north/2020/01/a.csv", "north/2020/02/a.csv", "south/2020/01/b.csv"):
+        (tmp_path / "d" / name).parent.mkdir(parents=True)
+        (tmp_path / "d" / name).write_text("x")
+    found = from_files(str(tmp_path / "d" / "**"), partition_format="/{region}/{month:yyyy/MM}/*.csv")
+    assert found.partition_keys == ["region", "month"]
+    assert found.get_partition_key_values(["region"]) == [{"region": "north"}, {"region": "south"}]
+    first = datetime(2020, 1, 1)
+    assert {"region": "south", "month": first} in found.get_partition_key_values()
+    early = found.filter((found["region"] == "north") & (found["month"] <= first))
+    assert early.to_path() == ["/north/2020/01/a.csv"]
+    assert early.get_partition_key_values() == [{"region": "north", "month": first}]
+    assert from_files(tmp_path).partition_keys == [] == from_files(tmp_path).get_partition_key_values()
+    with pytest.raises(UserErrorException, match="does not fit the partition format"):
+        from_files(str(tmp_path / "d" / "**"), partition_format="/{year:yyyy}.csv")
+
+
 @pytest.mark.parametrize(
     ("call", "says"),
     [
+        (lambda found: found.file_metadata("Owner"), "does not know 'Owner'. Known: Size, LastModifiedTime"),
+        (lambda found: found.file_metadata(5), "does not know 5"),
+        (lambda found: found.filter(found["region"] == "x"), "'region' is no partition key .* Partition keys: none"),
+        (lambda found: found.filter("Size > 5"), "A condition is made of columns"),
+        (lambda found: found.filter(found.file_metadata("Size") > "big").to_path(), "cannot be compared with 'big'"),
+        (lambda found: found[5], "asked for a partition key, not 5"),
+        (lambda found: found.get_partition_key_values("x"), "'x' is no partition key"),
+        (lambda found: found.get_partition_key_values(5), "a list of names, not 5"),
+        (lambda found: from_files(".", partition_format="x"), "partition_format looks like"),
+        (lambda found: found.as_cache(None), "use as_mount"),
         (lambda found: found.skip(-1), "number of files, not -1"),
         (lambda found: found.take("2"), "number of files, not '2'"),
         (lambda found: found.take(True), "number of files"),
@@ -402,3 +469,33 @@ def test_a_folder_is_uploaded_and_becomes_a_dataset(workspace: Workspace, tmp_pa
     ):
         with pytest.raises(UserErrorException, match=says):
             wrong()
+
+
+# -- as the first releases had it
+
+
+def test_calls_of_the_first_releases_give_datasets_of_today(workspace: Workspace, store: Any, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "t.jsonl").write_text('{"a": 1}\n')
+    made = Dataset.from_delimited_files(str(tmp_path / "t.csv")).register(workspace, "t")
+    assert [each.id for each in Dataset.list(workspace)] == [made.id] == [Dataset.get(workspace, "t").id]
+    assert Dataset.get(workspace, id=made.id).name == "t"
+    assert Dataset.from_json_files(str(tmp_path / "t.jsonl")).take(1).partition_keys == []
+    assert Dataset.from_binary_files((store, "up")).to_path() == ["/a.txt", "/b.csv", "/sub/c.txt"]
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda ws: Dataset.get(ws), "takes a name or an id"),
+        (lambda ws: Dataset("definition"), "is made by Dataset.File"),
+        (lambda ws: Dataset.from_delimited_files("x", skip_rows=2), "skip_rows"),
+        (lambda ws: Dataset.from_json_files("x", flatten_nested_arrays=True), "flatten_nested_arrays"),
+        (lambda ws: Dataset.from_excel_files("x"), "Dataset.from_excel_files is not there yet"),
+        (lambda ws: Dataset.head(None, 5), "Dataset.head is not there yet"),
+    ],
+)
+def test_what_the_first_releases_had_alone_is_refused(workspace: Workspace, call: Any, says: str) -> None:
+    with pytest.raises(UserErrorException, match=says):
+        call(workspace)

@@ -24,9 +24,8 @@ class TestLocal(EngineContract):
     def engine(self, tmp_path: Path) -> Iterator[Engine]:
         engine = LocalEngine(str(tmp_path / "work"))
         yield engine
-        for folder in (tmp_path / "work").glob("*/agent.json"):
-            handle = json.loads(folder.read_text())
-            engine.stop(handle, hard=True)
+        for agent in (tmp_path / "work").glob("*/agent.json"):
+            engine.stop({"job": agent.parent.name, "agents": [json.loads(agent.read_text())]}, hard=True)
         engine.close()
 
     @pytest.fixture

@@ -25,7 +25,6 @@ import lapis
 from azureml.core import Dataset, Experiment, ScriptRunConfig
 from azureml.data import DataType, TabularDataset
 from azureml.data.dataset_error_handling import DatasetExecutionError, DatasetValidationError
-from azureml.data.dataset_factory import TabularDatasetFactory
 from azureml.data.dataset_type_definitions import FileEncoding, PromoteHeadersBehavior
 from azureml.exceptions import DatasetTimestampMissingError, UserErrorException
 from lapis.errors import NotThereYet
@@ -295,6 +294,10 @@ def test_conditions_choose_what_pandas_chooses(people: TabularDataset) -> None:
     ):
         expected = frame[choose(frame)].reset_index(drop=True)
         assert_frame_equal(people[choose(people)].to_pandas_dataframe(), expected, check_dtype=False)
+    starts = frame[frame["name"].str.startswith("D", na=False)].reset_index(drop=True)
+    assert_frame_equal(people[people["name"].starts_with("D")].to_pandas_dataframe(), starts, check_dtype=False)
+    with pytest.raises(UserErrorException, match="Column 'age' is int64 and cannot be compared with '3'"):
+        people[people["age"].starts_with("3")].to_pandas_dataframe()
     assert rows(people.filter(people["name"].is_null()).keep_columns("age")) == [(19,)]
     assert rows(people.filter(people["name"] == None).keep_columns("age")) == [(19,)]  # noqa: E711
 
@@ -484,8 +487,6 @@ def test_what_is_not_there_yet_says_so(people: TabularDataset) -> None:
     for call in (people.get_profile, people.to_spark_dataframe, people.to_dask_dataframe, people.get_profile_runs):
         with pytest.raises(NotThereYet, match="TabularDataset"):
             call()
-    with pytest.raises(NotThereYet, match="from_sql_query"):
-        TabularDatasetFactory.from_sql_query("select 1")
 
 
 def test_without_pyarrow_the_definition_works_and_reading_says_what_to_install(write: Callable[..., str]) -> None:
@@ -578,6 +579,29 @@ class TestRegistered:
         run.wait_for_completion()
         assert run.get_metrics() == {"rows": 5}
         assert run.get_details()["inputDatasets"]
+
+    def test_a_run_gets_a_table_that_was_never_registered(
+        self, workspace: Workspace, table: TabularDataset, script: Callable[..., str]
+    ) -> None:
+        older = table.filter(table["age"] > 30)
+        code = (
+            "import os, sys\nfrom azureml.core import Run\n"
+            "found = Run.get_context().input_datasets['people']\n"
+            "assert found.id == os.environ['people'] == sys.argv[1] and found.name is None\n"
+            "Run.get_context().log('rows', len(found.to_pandas_dataframe()))\n"
+        )
+        runs = []
+        for _ in range(2):
+            config = ScriptRunConfig(script(code), "train.py", arguments=[older.as_named_input("people")])
+            runs.append(Experiment(workspace, "tables").submit(config))
+            runs[-1].wait_for_completion()
+            assert runs[-1].get_metrics() == {"rows": 2}
+        first, second = (run.get_details()["inputDatasets"][0] for run in runs)
+        assert first["dataset"] == older and first["dataset"].id == second["dataset"].id
+        assert first["consumptionDetails"] == {"type": "RunInput", "inputName": "people", "mechanism": "Direct"}
+        uses = workspace._client.call("GET", f"{workspace._base}/datasets/{first['dataset'].id}/runs")["runs"]
+        assert [use["run_id"] for use in uses] == [run.id for run in runs]
+        assert workspace.datasets == {}
 
     def test_a_table_is_not_mounted(
         self, workspace: Workspace, table: TabularDataset, script: Callable[..., str]

@@ -47,7 +47,7 @@ def all_routes() -> list[tuple[str, str]]:
     """Every method and path of the app, read from the app itself, so that a new route cannot be forgotten."""
     from fastapi.routing import APIRoute
 
-    from lapis.server.api import data, files, runs, workspaces
+    from lapis.server.api import data, express, files, runs, workspaces
     from lapis.server.app import about
     from lapis.server.studio import pages
 
@@ -64,7 +64,7 @@ def all_routes() -> list[tuple[str, str]]:
             assert isinstance(route, APIRoute)
             path = prefix + route.path.replace("{digest}", "0" * 64).replace("{name:path}", "x")
             found += [(method, path.replace("{", "").replace("}", "")) for method in route.methods]
-    found += [("POST", "/api/v1/workspaces/w/runs"), ("POST", "/api/v1/workspaces/w/runs/r/report")]  # express
+    found += [("POST", pattern.pattern.replace("([^/]+)", "w")) for pattern, _, _ in express.LANES]
     assert len(found) > 30
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -229,3 +230,11 @@ def until(true: Callable[[], bool], seconds: float = 30.0) -> None:
     while not true():
         assert time.monotonic() < deadline, "it did not come to pass in time"
         time.sleep(0.02)
+
+
+def test_a_server_whose_home_was_removed_leaves(home: Home) -> None:
+    home.start()
+    pid = home.server_pid
+    assert pid is not None
+    shutil.rmtree(home.path)
+    until(lambda: started(pid) is None)

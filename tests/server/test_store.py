@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,36 @@ def test_a_change_that_fails_leaves_the_run_as_it_was(shelf: Shelf) -> None:
     with pytest.raises(Conflict):
         shelf.runs.change(WORKSPACE, "a", lambda run: advance(run, RunState.COMPLETED, reason="", at=2.0))
     assert shelf.runs.get(WORKSPACE, "a") == kept
+
+
+def test_what_several_stores_write_in_one_block_is_kept_together_or_not_at_all(shelf: Shelf) -> None:
+    add(shelf, record("a"))
+
+    def log(name: str) -> None:
+        shelf.metrics.append(WORKSPACE, "a", name, 0, 10, [point(name, 1.0)])
+
+    with pytest.raises(ZeroDivisionError), shelf.database.write():
+        log("lost")
+        shelf.runs.change(WORKSPACE, "a", lambda run: run._replace(display_name="lost"))
+        assert shelf.runs.get(WORKSPACE, "a").display_name == "lost"  # a read within sees what was written
+        assert shelf.database.busy
+        1 / 0  # noqa: B018
+    assert shelf.runs.get(WORKSPACE, "a").display_name is None
+    assert shelf.metrics.points(WORKSPACE, ["a"]) == {"a": []}
+
+    with shelf.database.write():
+        log("kept")
+        shelf.runs.change(WORKSPACE, "a", lambda run: run._replace(display_name="kept"))
+    assert not shelf.database.busy
+    assert shelf.runs.get(WORKSPACE, "a").display_name == "kept"
+    assert shelf.metrics.points(WORKSPACE, ["a"]) == {"a": [point("kept", 1.0)]}
+
+
+def test_another_thread_sees_nothing_of_a_write_before_its_end(shelf: Shelf) -> None:
+    add(shelf, record("a"))
+    with ThreadPoolExecutor(1) as elsewhere, shelf.database.write():
+        shelf.runs.change(WORKSPACE, "a", lambda run: run._replace(display_name="new"))
+        assert elsewhere.submit(shelf.runs.get, WORKSPACE, "a").result().display_name is None
 
 
 def test_filters_narrow_by_tag_property_type_and_state(shelf: Shelf) -> None:

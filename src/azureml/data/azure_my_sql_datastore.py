@@ -1,5 +1,3 @@
 """MySQL as a datastore."""
 
-from lapis.sdk.later import stand_in as _stand_in
-
-AzureMySqlDatastore = _stand_in("azureml.data.azure_my_sql_datastore.AzureMySqlDatastore")
+from lapis.sdk.database_datastore import AzureMySqlDatastore as AzureMySqlDatastore

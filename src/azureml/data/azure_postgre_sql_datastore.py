@@ -1,5 +1,3 @@
 """PostgreSQL as a datastore."""
 
-from lapis.sdk.later import stand_in as _stand_in
-
-AzurePostgreSqlDatastore = _stand_in("azureml.data.azure_postgre_sql_datastore.AzurePostgreSqlDatastore")
+from lapis.sdk.database_datastore import AzurePostgreSqlDatastore as AzurePostgreSqlDatastore

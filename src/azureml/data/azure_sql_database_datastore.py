@@ -1,5 +1,3 @@
 """SQL Database as a datastore."""
 
-from lapis.sdk.later import stand_in as _stand_in
-
-AzureSqlDatabaseDatastore = _stand_in("azureml.data.azure_sql_database_datastore.AzureSqlDatabaseDatastore")
+from lapis.sdk.database_datastore import AzureSqlDatabaseDatastore as AzureSqlDatabaseDatastore

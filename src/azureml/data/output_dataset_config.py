@@ -7,8 +7,8 @@ from lapis.sdk.output_dataset_config import OutputFileDatasetConfig as OutputFil
 from lapis.sdk.output_dataset_config import RegistrationConfiguration as RegistrationConfiguration
 from lapis.sdk.output_dataset_config import TransformationMixin as TransformationMixin
 from lapis.sdk.output_dataset_config import UploadOptions as UploadOptions
+from lapis.sdk.output_table_config import OutputTabularDatasetConfig as OutputTabularDatasetConfig
 
 HDFSOutputDatasetConfig = _stand_in("azureml.data.HDFSOutputDatasetConfig")
 LinkFileOutputDatasetConfig = _stand_in("azureml.data.LinkFileOutputDatasetConfig")
 LinkTabularOutputDatasetConfig = _stand_in("azureml.data.LinkTabularOutputDatasetConfig")
-OutputTabularDatasetConfig = _stand_in("azureml.data.output_dataset_config.OutputTabularDatasetConfig")

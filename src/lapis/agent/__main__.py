@@ -338,8 +338,9 @@ class Agent:
             try:
                 files, notices = self.outputs.collect()
                 notices += not_taken_back
-                if verdict.state == "Completed":
-                    notices += data.register_outputs(self.job, self.folder, self.shipper.client, self._register)
+                if Crew.read(self.folder) is not None:  # the script was started
+                    completed = verdict.state == "Completed"
+                    notices += data.note_outputs(self.job, self.folder, self.shipper.client, completed, self._note)
                 header = {"steps": self.steps, "verdict": dict(verdict.to_json(), at=time.time(), notices=notices)}
                 self.shipper.report(header, files, final=True, patience=30.0)
                 break
@@ -357,7 +358,7 @@ class Agent:
         distributed.clean(self.job, self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _register(self, dataset: dict[str, Any]) -> None:
+    def _note(self, dataset: dict[str, Any]) -> None:
         self.shipper.client.call("POST", f"/workspaces/{self.job['workspace']['id']}/datasets", dataset)
 
     def step(self, state: str, reason: str, at: float | None = None) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from lapis.agent.objects import Objects
-from lapis.domain.data import LOCAL, glob_matcher
+from lapis.domain.data import LOCAL, File, glob_matcher
 from lapis.errors import AzureMLException, UserErrorException
 from lapis.sdk.client import Client
 from lapis.sdk.file_sources import resolve
@@ -92,26 +92,33 @@ def _take_back(job: Mapping[str, Any], code: str, folder: str, objects: Objects)
     return notices
 
 
-def register_outputs(
-    job: Mapping[str, Any], folder: str, client: Client, register: Callable[[dict[str, Any]], Any]
+def note_outputs(
+    job: Mapping[str, Any], folder: str, client: Client, completed: bool, note: Callable[[dict[str, Any]], Any]
 ) -> list[str]:
-    """Register the outputs of a completed run; what could not be, and why. May be repeated: the server knows them."""
+    """Register the outputs that a completed run is to register, and say where the others are.
+
+    What could not be registered, and why. May be repeated: the server knows them.
+    """
     notices = []
     for wanted in job.get("outputs") or []:
-        if not wanted["register"]:
-            continue
+        output = {"definition": wanted["definition"], "run_id": job["run_id"], "output": wanted["name"]}
         try:
-            in_folder = isinstance(wanted["place"], str)
-            source = {"kind": LOCAL, "path": wanted["place"]} if in_folder else wanted["source"]
-            with contextlib.closing(Objects(client, job["workspace"]["id"], folder)) as objects:
-                files = resolve({"sources": [source]}, objects.place_of)
-            definition = {"type": "file", "sources": [wanted["source"]], "steps": []}
-            recorded = [file._asdict() for file in files]
-            of_run = {"run_id": job["run_id"], "output": wanted["name"], "create_new_version": True}
-            register({**wanted["register"], "definition": definition, "files": recorded, **of_run})
+            if wanted["register"] and completed:
+                files = [file.recorded() for file in _written(wanted, job, folder, client)]
+                note({**wanted["register"], **output, "files": files, "create_new_version": True})
+            else:
+                note({"name": None, **output})
         except UserErrorException as error:
             notices.append(f"Output '{wanted['name']}' was not registered: {error.message}")
     return notices
+
+
+def _written(wanted: Mapping[str, Any], job: Mapping[str, Any], folder: str, client: Client) -> list[File]:
+    (source,) = wanted["definition"]["sources"]
+    if isinstance(wanted["place"], str):
+        source = {"kind": LOCAL, "path": os.path.join(wanted["place"], wanted["glob"] or "")}
+    with contextlib.closing(Objects(client, job["workspace"]["id"], folder)) as objects:
+        return resolve({"sources": [source]}, objects.place_of)
 
 
 @contextlib.contextmanager

@@ -7,10 +7,11 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping
-from typing import Any, BinaryIO
+from typing import Any
 
+from lapis.agent.blobs import Blobs
 from lapis.domain.tree import Tree
-from lapis.errors import UserErrorException
+from lapis.errors import SnapshotException, UserErrorException
 from lapis.sdk.client import Client
 from lapis.sdk.snapshot import lay_out
 
@@ -23,14 +24,11 @@ def lay_out_code(job: Mapping[str, Any], code: str, client: Client, node: Mappin
     shutil.rmtree(code, ignore_errors=True)
     os.makedirs(code)
     tree = Tree.from_json(job["manifest"])
-    blobs = job.get("blobs")
-
-    def read_blob(digest: str) -> BinaryIO:
-        if blobs and os.path.isdir(blobs):  # on the server's own machine: straight from its folder
-            return open(os.path.join(blobs, digest[:2], digest[2:]), "rb")
-        return _fetched(client, digest)
-
-    lay_out(tree, read_blob, code)
+    with Blobs(client, job.get("blobs"), job.get("packs") or ()) as blobs:
+        try:
+            lay_out(tree, blobs.open, code)
+        except SnapshotException:
+            lay_out(tree, blobs.fetch, code)  # what is damaged in the folder, the server finds too, and says which
     head = os.path.join(node["head"], "code") if node is not None and node["index"] else code
     for folder in ("outputs", "logs"):  # scripts write there without making them
         if head == code:
@@ -44,15 +42,6 @@ def _share(theirs: str, ours: str) -> None:
     if os.path.isdir(ours) and not os.path.islink(ours):
         shutil.rmtree(ours)  # came with the snapshot: the head has the same
     os.symlink(theirs, ours)
-
-
-def _fetched(client: Client, digest: str) -> BinaryIO:
-    import tempfile
-
-    file = tempfile.TemporaryFile()
-    client.download(f"/blobs/{digest}", file.write)
-    file.seek(0)
-    return file
 
 
 def command(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lapis.cli import files, logs, runs, server, submit, workspaces
+from lapis.cli import env, files, logs, runs, server, submit, workspaces
 from lapis.version import VERSION
 
 
@@ -75,6 +75,14 @@ run.command("cancel")(runs.cancel)
 run.command("delete")(runs.delete)
 run.command("archive")(runs.archive)
 app.add_typer(run, name="run")
+
+environment = _group("Build environments, look at them, compare them, remove them.")
+environment.command("list")(env.list_environments)
+environment.command("show")(env.show)
+environment.command("build")(env.build)
+environment.command("diff")(env.diff)
+environment.command("prune")(env.prune)
+app.add_typer(environment, name="env")
 
 experiment = _group("Look at experiments.")
 experiment.command("list")(workspaces.list_experiments)

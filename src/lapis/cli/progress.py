@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,7 +45,7 @@ def shown(what: str, total: int) -> Iterator[Progress]:
 @contextmanager
 def of_uploads() -> Iterator[None]:
     """Within it, the SDK shows how far a snapshot has come as we do."""
-    from lapis.sdk import submission
+    from lapis.sdk import snapshot_sending
 
     begun: list[Progress] = []
 
@@ -53,14 +53,42 @@ def of_uploads() -> Iterator[None]:
         begun.append(Progress(what, total))
         return begun[-1]
 
-    usual = submission.show_progress
-    submission.show_progress = begin
+    usual = snapshot_sending.show_progress
+    snapshot_sending.show_progress = begin
     try:
         yield
     finally:
-        submission.show_progress = usual
+        snapshot_sending.show_progress = usual
         for progress in begun:
             progress.end()  # a bar that is left standing keeps the terminal's cursor
+
+
+@contextmanager
+def of_builds() -> Iterator[Callable[[str], None]]:
+    """Takes the lines of a build. On a terminal a bar adds up the packages that are being downloaded."""
+    from lapis.environments.progress import download
+
+    sizes: dict[str, int] = {}
+    done: set[str] = set()
+    bar = _bar("Downloading", 0) if sys.stderr.isatty() else None
+
+    def tell(line: str) -> None:
+        name, size = download(line)
+        if bar is not None and (name or line.startswith("Downloaded ")):
+            sizes[name] = size
+            done.add(line.removeprefix("Downloaded "))
+            finished = sum(size for name, size in sizes.items() if name in done)
+            bar.update(bar.task_ids[0], total=sum(sizes.values()), completed=finished)
+        elif bar is not None:
+            bar.console.print(line, markup=False, highlight=False)
+        else:
+            screen.notice(line)
+
+    try:
+        yield tell
+    finally:
+        if bar is not None:
+            bar.stop()
 
 
 def _bar(what: str, total: int) -> Any:

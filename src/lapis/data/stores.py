@@ -6,6 +6,7 @@ Nothing of what a store's library says reaches the user but a code: its messages
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -19,11 +20,12 @@ READ_SECONDS = 60
 
 
 class Object(NamedTuple):
-    """One object, and what says whether it is still the same."""
+    """One object, and what says whether it is still the same: its key, size and mark."""
 
     key: str
     size: int
     mark: str  # its ETag, else the time of its last change
+    modified: float | None = None  # seconds since 1970, if the store says so
 
 
 class Kind(NamedTuple):
@@ -108,8 +110,10 @@ class ObjectStore:
         return True
 
     def _object(self, name: str, row: Mapping[str, Any]) -> Object:
-        mark = row.get("etag") or row.get("ETag") or row.get("last_modified") or row.get("LastModified")
-        return Object(name[len(self.bucket) + 1 :], int(row["size"]), str(mark or row.get("mtime")).strip('"'))
+        changed = row.get("last_modified") or row.get("LastModified") or row.get("mtime")
+        mark = str(row.get("etag") or row.get("ETag") or changed).strip('"')
+        modified = changed.timestamp() if isinstance(changed, datetime) else None
+        return Object(name[len(self.bucket) + 1 :], int(row["size"]), mark, modified)
 
     def _call(self, done: str, key: str | None, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         try:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import posixpath
 import random
 import re
-from typing import Any, Iterable, Mapping, NamedTuple, Sequence
+from datetime import datetime, timezone
+from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 from urllib.parse import quote, urlsplit
 
+from lapis.domain.conditions import holds
 from lapis.domain.tree import check_path
 from lapis.errors import UserErrorException
 
 WEB, STORE, LOCAL, OBJECT = "web", "datastore", "local", "object"
+QUERY = "query"  # a source that is no file: rows of a database
 _STORE_NAME = re.compile(r"\w{1,255}\Z", re.ASCII)
 _INPUT_NAME = re.compile(r"[a-zA-Z_]\w*\Z", re.ASCII)
 _GLOB = re.compile(r"[*?\[]")
@@ -31,6 +35,27 @@ class File(NamedTuple):
     place: str
     size: int | None = None
     mark: str | None = None  # an ETag, or the time of the last change
+    modified: float | None = None  # seconds since 1970, where they are known
+    created: float | None = None
+
+    def recorded(self) -> dict[str, Any]:
+        """What is written down of it with a dataset: what tells whether it is the same later."""
+        return {"path": self.path, "kind": self.kind, "place": self.place, "size": self.size, "mark": self.mark}
+
+
+# What a condition can ask of a file. The names hold a colon, which no partition key does.
+FILE_FACTS: dict[str, Callable[[File], Any]] = {
+    "file:Size": lambda file: file.size,
+    "file:LastModifiedTime": lambda file: _moment(file.modified),
+    "file:CreationTime": lambda file: _moment(file.created),
+    "file:Extension": lambda file: posixpath.splitext(file.path)[1][1:],
+    "file:CanSeek": lambda file: True,  # whatever a script gets lies on a disk
+}
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    """In UTC, and without saying so, as the times of tables."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc).replace(tzinfo=None)
 
 
 def check_datastore_name(name: Any) -> str:
@@ -163,6 +188,14 @@ def has_glob(pattern: str) -> bool:
     return bool(_GLOB.search(pattern))
 
 
+def check_glob(pattern: Any) -> str:
+    """A pattern that says which files below a folder are meant."""
+    if not isinstance(pattern, str) or not pattern.strip("/") or ".." in pattern.split("/"):
+        raise UserErrorException(f"A pattern of files is such as '**/*.csv', not {pattern!r}.")
+    glob_matcher(pattern)
+    return pattern.strip("/")
+
+
 def glob_matcher(pattern: str) -> Any:
     """A compiled pattern: `*` and `?` stay within a folder, `**` crosses folders."""
     out, i = [], 0
@@ -195,11 +228,17 @@ def glob_matcher(pattern: str) -> Any:
         raise UserErrorException(f"The pattern {pattern!r} cannot be read: {error}.") from None
 
 
-def apply_steps(files: Sequence[File], steps: Iterable[Mapping[str, Any]]) -> list[File]:
-    """Skip, take, sample and split, one after the other."""
+def apply_steps(
+    files: Sequence[File],
+    steps: Iterable[Mapping[str, Any]],
+    values: Callable[[File], Mapping[str, Any]] = lambda file: {},
+) -> list[File]:
+    """Filter, skip, take, sample and split, one after the other. `values` is what conditions can ask of a file."""
     chosen = list(files)
     for step in steps:
-        if step["op"] == "skip":
+        if step["op"] == "filter":
+            chosen = [file for file in chosen if holds(step["condition"], values(file))]
+        elif step["op"] == "skip":
             chosen = chosen[step["count"] :]
         elif step["op"] == "take":
             chosen = chosen[: step["count"]]

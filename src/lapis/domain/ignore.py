@@ -94,6 +94,8 @@ class IgnoreRules:
 
     def decide(self, path: str, is_dir: bool) -> Rule | None:
         """The rule that has the last word on `path` itself, for a walk that stays out of ignored folders."""
+        if not self.rules:
+            return None
         path = _one_character_per_byte(path)
         name = path[path.rfind("/") + 1 :]
         if not (

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields, replace
 from enum import Enum
-from typing import Any, Mapping
+from typing import Any, Mapping, NamedTuple
 
 from lapis.errors import Conflict, UserErrorException
 
@@ -44,8 +43,7 @@ _NEXT: Mapping[RunState, frozenset[RunState]] = {
 }
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One event in a run's life: when, in which state, and why. `until` says what would end a wait."""
 
     at: float
@@ -57,8 +55,7 @@ class Step:
         return {"at": self.at, "state": self.state, "reason": self.reason, "until": self.until}
 
 
-@dataclass(frozen=True)
-class RunRecord:
+class RunRecord(NamedTuple):
     id: str
     workspace_id: str
     experiment: str
@@ -73,8 +70,8 @@ class RunRecord:
     state: RunState = S.NOT_STARTED
     history: tuple[Step, ...] = ()
     cancel_requested: bool = False
-    tags: Mapping[str, str | None] = field(default_factory=dict)
-    properties: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str | None] = {}
+    properties: Mapping[str, str] = {}
     definition: Mapping[str, Any] | None = None  # Azure's runDefinition, as it was submitted
     job: Mapping[str, Any] | None = None  # what an engine is to launch; None: the run lives in its owner's process
     owner: Mapping[str, Any] | None = None  # the process that an interactive run lives in
@@ -105,7 +102,7 @@ class RunRecord:
         return self.history[-1].at if self.ended and self.history else None
 
     def to_json(self) -> dict[str, Any]:
-        body = {name: getattr(self, name) for name in _FIELDS}
+        body: dict[str, Any] = self._asdict()
         body["state"] = self.state.value
         body["history"] = [step.to_json() for step in self.history]
         return body
@@ -120,7 +117,7 @@ class RunRecord:
         return cls(**values)
 
 
-_FIELDS = {f.name: None for f in fields(RunRecord)}  # asked for with every run that is read or written
+_FIELDS = frozenset(RunRecord._fields)
 
 
 def advance(run: RunRecord, to: RunState, *, reason: str, at: float, until: str = "") -> RunRecord:
@@ -129,7 +126,7 @@ def advance(run: RunRecord, to: RunState, *, reason: str, at: float, until: str 
         return run  # an agent repeats itself when a reply is lost
     if to not in _NEXT[run.state]:
         raise Conflict(f"Run {run.id} is {run.state.value}; it cannot become {to.value}.")
-    return replace(run, state=to, history=(*run.history, Step(at, to.value, reason, until)))
+    return run._replace(state=to, history=(*run.history, Step(at, to.value, reason, until)))
 
 
 def note(run: RunRecord, reason: str, *, at: float, until: str = "") -> RunRecord:
@@ -137,7 +134,7 @@ def note(run: RunRecord, reason: str, *, at: float, until: str = "") -> RunRecor
     last = run.history[-1] if run.history else None
     if last is not None and (last.reason, last.until) == (reason, until):
         return run
-    return replace(run, history=(*run.history, Step(at, run.state.value, reason, until)))
+    return run._replace(history=(*run.history, Step(at, run.state.value, reason, until)))
 
 
 def end(run: RunRecord, to: RunState, *, reason: str, at: float, error: Mapping[str, Any] | None = None) -> RunRecord:
@@ -152,7 +149,7 @@ def end(run: RunRecord, to: RunState, *, reason: str, at: float, error: Mapping[
             if between in _NEXT[run.state]:
                 run = advance(run, between, reason="", at=at)
     run = advance(run, to, reason=reason, at=at)
-    return replace(run, error=error, cancel_requested=False) if error else replace(run, cancel_requested=False)
+    return run._replace(error=error, cancel_requested=False) if error else run._replace(cancel_requested=False)
 
 
 def status(run: RunRecord, now: float) -> str:
@@ -178,7 +175,7 @@ def set_properties(run: RunRecord, properties: Mapping[str, str]) -> RunRecord:
                 f"Property '{key}' of run {run.id} is already '{run.properties[key]}' and properties cannot be "
                 "changed once set. Use a tag for what may change."
             )
-    return replace(run, properties={**run.properties, **properties})
+    return run._replace(properties={**run.properties, **properties})
 
 
 def check_experiment_name(name: Any) -> str:

@@ -22,6 +22,7 @@ class Settings:
     environments: str
     python: str | None
     strict: bool
+    environments_max_gb: float
 
     @property
     def token_file(self) -> str:
@@ -45,6 +46,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         environments=_choice(environ, "LAPIS_ENVIRONMENTS", "", ("", "host", "venv", "container")),
         python=environ.get("LAPIS_PYTHON") or None,
         strict=_choice(environ, "LAPIS_STRICT", "0", ("0", "1")) == "1",
+        environments_max_gb=_number(environ, "LAPIS_ENVIRONMENTS_MAX_GB", 50, 0, 1e9),
     )
 
 

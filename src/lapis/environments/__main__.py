@@ -8,24 +8,30 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 
 from lapis.environments.build import build
+from lapis.environments.commands import Stopped
 from lapis.environments.interpreters import interpreter_for
+from lapis.environments.tidy import tidy_later
 from lapis.environments.values import Lock
-from lapis.errors import AzureMLException
+from lapis.errors import AzureMLException, ServiceException
 
 
 def main(lock_file: str, root: str) -> int:
     with open(lock_file) as file:
         lock = Lock.from_json(json.load(file))
+    stopped: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))  # ends uv too
     try:
-        build(lock, interpreter_for(lock.python), root, tell)
-    except (AzureMLException, OSError) as error:
-        message = error.message if isinstance(error, AzureMLException) else f"{type(error).__name__}: {error}"
+        build(lock, interpreter_for(lock.python), root, tell, lambda: bool(stopped))
+    except (AzureMLException, ServiceException, Stopped, OSError) as error:
+        message = getattr(error, "message", "") or f"{type(error).__name__}: {error}"
         tell(message)
         _write(failure_file(root, lock.hash), {"message": message})
         return 1
+    tidy_later(root)
     return 0
 
 

@@ -29,7 +29,7 @@ def link(site: str, python: str, root: str) -> None:
 def compile_later(folder: str, root: str, keep_open: int) -> None:
     """Start compiling what is missing, and return. `keep_open`, the environment's lock, stays open meanwhile."""
     process = subprocess.Popen(
-        _command(folder, root),
+        [*_command(folder, root), "later"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -40,7 +40,7 @@ def compile_later(folder: str, root: str, keep_open: int) -> None:
 
 
 def compile_now(folder: str, root: str) -> None:
-    """Compile what is missing, after one that is at it already, and wait for it."""
+    """Compile what is missing, beside one that is at it already, and wait for it."""
     subprocess.run(_command(folder, root), stdin=subprocess.DEVNULL, check=False)
 
 

@@ -6,13 +6,14 @@ import difflib
 import os
 import re
 from collections.abc import Iterable
+from itertools import takewhile
 
 from lapis.errors import StorageFull, Unavailable, UserErrorException
 
 _AWAY = ("Failed to fetch", "error sending request", "dns error", "operation timed out", "Could not connect")
 _OFFLINE = ("network was disabled", "Network connectivity is disabled")
 _URL = re.compile(r"https?://[^\s/`'\")]+")
-_DECORATION = re.compile(r"^\s*(?:error:|cause:|Caused by:|hint:|[×│├╰╭─▶]+)?\s*")
+_DECORATION = re.compile(r"^\s*(?:error:|cause:|Caused by:|[×│├╰╭─▶]+)?\s*")
 
 
 def network_is_away(complaints: str) -> bool:
@@ -73,7 +74,7 @@ def _unreachable(whole: str, doing: str) -> Exception:
 def _no_solution(lines: list[str], python: str, cache: str) -> str:
     start = next(at for at, line in enumerate(lines) if "No solution found" in line)
     because = " ".join(lines[start + 1 :])
-    unknown = re.findall(r"Because (\S+) was not found in the package registry", because)
+    unknown = re.findall(r"Because (\S+) was not found in the (?:package registry|provided package)", because)
     if unknown:
         near = _near(unknown[0], _seen(cache))
         names = f" Names like it: {', '.join(near)}." if near else ""
@@ -86,11 +87,11 @@ def _no_solution(lines: list[str], python: str, cache: str) -> str:
         return (
             f"The package index has no {missing[0]} for this machine. Ask for a version that it has. In full: {because}"
         )
-    if "Python version" in because and "does not satisfy" in because:
-        needs = ", ".join(dict.fromkeys(re.findall(r"does not satisfy (Python\S+)", because)))
+    needs = re.search(r"does not satisfy Python ?([^\s,]+)|requires Python ?([^\s,]+)", because)
+    if needs:
         return (
-            f"Some package needs {needs.rstrip(',')}, and the environment has Python {python}. Ask for another Python "
-            f"or another version of the package. In full: {because}"
+            f"A package needs Python {needs[1] or needs[2]}, and the environment has Python {python}. Ask for another "
+            f"Python or another version of the package. In full: {because}"
         )
     return (
         f"These packages do not fit together on Python {python}: {because} Nothing was downloaded. Loosen one of the "
@@ -101,6 +102,7 @@ def _no_solution(lines: list[str], python: str, cache: str) -> str:
 def _failed_build(lines: list[str], whole: str, python: str) -> str:
     named = re.search(r"Failed to (?:download and )?build:? `([^`]+)`", whole)
     what = named[1] if named else "A package"
+    lines = list(takewhile(lambda line: not line.startswith("hint:"), lines))
     reasons = [line for line in lines if re.match(r"\w*(?:Error|Exception|error)\b.*:|fatal", line)]
     reason = reasons[-1] if reasons else lines[-1]
     return (

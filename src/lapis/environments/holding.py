@@ -34,6 +34,16 @@ def share(file: int) -> None:
 
 
 @contextmanager
+def alone(root: str, name: str) -> Iterator[None]:
+    """Wait until nobody else has the lock of that name, and have it."""
+    file = _locked(root, name, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        os.close(file)
+
+
+@contextmanager
 def held(root: str, name: str) -> Iterator[int]:
     file = hold(root, name)
     try:

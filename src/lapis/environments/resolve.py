@@ -56,6 +56,11 @@ def _pinned(recipe: Recipe, interpreter: Interpreter, root: str, tell: Tell, can
         wanted = _file(folder, "requirements", recipe.requirements)
         command = ["pip", "compile", wanted, "--python", interpreter.path, *uv.options(recipe.pip_options)]
         command += ["--constraints", _file(folder, "constraints", recipe.constraints)] if recipe.constraints else []
+        if recipe.without:  # an override that holds nowhere is uv's way to leave a package out
+            command += [
+                "--overrides",
+                _file(folder, "without", [f"{n} ; sys_platform == 'none'" for n in recipe.without]),
+            ]
         command += ["--generate-hashes", "--no-header", "--no-annotate"]
 
         def compile_with(more: Sequence[str]) -> Said:

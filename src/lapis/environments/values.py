@@ -40,6 +40,7 @@ class Recipe:
     requirements: tuple[str, ...] = ()  # as pip takes them
     constraints: tuple[str, ...] = ()  # what old pins need beside them to still import
     pip_options: tuple[str, ...] = ()  # of the definition: --extra-index-url ..., --find-links ...
+    without: tuple[str, ...] = ()  # never to be installed, whoever requires it: azureml-core, another build of the same
     shims: tuple[str, ...] = ()  # help for old scripts, by name: see old_code
     variables: Mapping[str, str] = field(default_factory=dict)  # that the packages need to behave as then
     substitutions: tuple[Substitution, ...] = ()

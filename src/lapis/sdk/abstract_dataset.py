@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import random
 import re
+from datetime import datetime, timezone
 from typing import Any, Mapping
 
-from lapis.domain.data import check_dataset_name, shown_url
+from lapis.domain.data import File, check_dataset_name, shown_url
 from lapis.domain.run import check_labels, check_text
-from lapis.errors import NotThereYet, UserErrorException
-from lapis.sdk import display
+from lapis.errors import UserErrorException
+from lapis.sdk import display, path_columns
 from lapis.sdk.workspace import Workspace
 
 _ID = re.compile(r"[\w-]{1,64}\Z", re.ASCII)
@@ -51,11 +52,13 @@ class AbstractDataset:
 
     def take_sample(self, probability: float, seed: int | None = None) -> Any:
         """Each with that chance; the same ones again for the same seed."""
-        return self._with_step(op="sample", probability=_part("take_sample", probability), seed=_seed(seed))
+        return self._with_step(
+            op="sample", probability=checked_part("take_sample", probability), seed=checked_seed(seed)
+        )
 
     def random_split(self, percentage: float, seed: int | None = None) -> tuple[Any, Any]:
         """Two datasets that share nothing; the first has about that part of it."""
-        part, chosen = _part("random_split", percentage), _seed(seed)
+        part, chosen = checked_part("random_split", percentage), checked_seed(seed)
         first, second = (self._with_step(op="split", percentage=part, seed=chosen, part=number) for number in (0, 1))
         return first, second
 
@@ -88,7 +91,7 @@ class AbstractDataset:
         return None if found is None else dict(found)
 
     def _fact(self, key: str) -> Any:
-        return None if self._registration is None else self._registration[key]
+        return None if self._registration is None else self._registration.get(key)
 
     def register(
         self,
@@ -112,6 +115,22 @@ class AbstractDataset:
 
     def _recorded(self, workspace: Workspace) -> list[dict[str, Any]]:
         raise NotImplementedError
+
+    def _saved_in(self, workspace: Workspace) -> str:
+        """Its id. One that was never registered is kept without a name, so that a run can say what it read."""
+        if self.id is None:
+            body = {"name": None, "definition": self._definition}
+            return str(workspace._client.call("POST", workspace._base + "/datasets", body)["id"])
+        return self.id
+
+    def _belongs_to(self, workspace: Workspace) -> None:
+        if any("datastore" in source for source in self._definition["sources"]):
+            if self._workspace is not None and self._workspace != workspace:
+                raise UserErrorException(
+                    f"This dataset lies in datastores of workspace '{self._workspace.name}' and cannot be registered "
+                    f"in '{workspace.name}'."
+                )
+        self._workspace = self._workspace or workspace
 
     def update(self, description: str | None = None, tags: Any = None) -> Any:
         """Change the description, and set tags."""
@@ -141,7 +160,7 @@ class AbstractDataset:
         self._registration = None
 
     def _registered(self, what: str) -> Workspace:
-        if self._registration is None or self._workspace is None:
+        if self.name is None or self._workspace is None:
             raise UserErrorException(f"Only a registered dataset can be {what}. register() keeps it under a name.")
         return self._workspace
 
@@ -174,18 +193,43 @@ class AbstractDataset:
 
         return DatasetConsumptionConfig(name, self)
 
-    # -- later
-
-    @property
-    def data_changed_time(self) -> Any:
-        raise NotThereYet("Dataset.data_changed_time")
+    # -- partitions
 
     @property
     def partition_keys(self) -> list[str]:
-        return []
+        """The names that the partition format gives to parts of the files' paths."""
+        return path_columns.keys(self._partition_format)
 
-    def get_partition_key_values(self, partition_keys: Any = None) -> Any:
-        raise NotThereYet("Dataset.get_partition_key_values")
+    def get_partition_key_values(self, partition_keys: Any = None) -> list[dict[str, Any]]:
+        """Every combination of values that there are files for."""
+        chosen = self.partition_keys if partition_keys is None else _keys(partition_keys)
+        unknown = [key for key in chosen if key not in self.partition_keys]
+        if unknown:
+            known = ", ".join(self.partition_keys) or "none"
+            raise UserErrorException(f"'{unknown[0]}' is no partition key of this dataset. Partition keys: {known}.")
+        found: dict[tuple[Any, ...], None] = {}
+        for file in self._files() if chosen else ():
+            values = path_columns.values(file, False, self._partition_format)
+            found[tuple(values[key] for key in chosen)] = None
+        return [dict(zip(chosen, values)) for values in found]
+
+    @property
+    def _partition_format(self) -> str | None:
+        return self._definition.get("partition_format")
+
+    # -- what it stands for
+
+    @property
+    def data_changed_time(self) -> datetime | None:
+        """When the newest of its files was changed; None where one of them does not say."""
+        from lapis.sdk.laying import describe_all
+
+        times = [file.modified for file in describe_all(self._files())]
+        known = [time for time in times if time is not None]
+        return datetime.fromtimestamp(max(known), timezone.utc) if known and len(known) == len(times) else None
+
+    def _files(self) -> list[File]:
+        raise NotImplementedError
 
     def __repr__(self) -> str:
         facts: dict[str, Any] = {"source": [_shown(source) for source in self._definition.get("sources", [])]}
@@ -206,7 +250,9 @@ def from_registration(workspace: Workspace, view: Mapping[str, Any]) -> Any:
     classes: dict[str, Any] = {"file": FileDataset, "tabular": TabularDataset}
     kind = view["definition"].get("type")
     if kind not in classes:
-        raise UserErrorException(f"Dataset '{view['name']}' is a {kind!r}, which this release of Lapis cannot read.")
+        raise UserErrorException(
+            f"Dataset '{view['name'] or view['id']}' is a {kind!r}, which this release of Lapis cannot read."
+        )
     made = classes[kind]._of(view["definition"], workspace)
     made._registration = dict(view)
     return made
@@ -227,16 +273,25 @@ def _number(version: Any) -> int:
 def _shown(source: Mapping[str, Any]) -> str:
     if "url" in source:
         return shown_url(source["url"])
+    if "query" in source:
+        return f"{source['datastore']}: {source['query']}"
     return "/".join(filter(None, [source.get("datastore"), source.get("path")]))
 
 
-def _part(call: str, part: Any) -> float:
+def _keys(partition_keys: Any) -> list[str]:
+    keys = [partition_keys] if isinstance(partition_keys, str) else partition_keys
+    if not isinstance(keys, (list, tuple)) or not all(isinstance(key, str) for key in keys):
+        raise UserErrorException(f"partition_keys is a list of names, not {partition_keys!r}.")
+    return list(keys)
+
+
+def checked_part(call: str, part: Any) -> float:
     if isinstance(part, bool) or not isinstance(part, (int, float)) or not 0 <= part <= 1:
         raise UserErrorException(f"{call}() takes a part between 0 and 1, not {part!r}.")
     return float(part)
 
 
-def _seed(seed: Any) -> int:
+def checked_seed(seed: Any) -> int:
     """A seed that is not given is drawn now, so that the dataset stays the same from here on."""
     if seed is None:
         return random.SystemRandom().getrandbits(31)

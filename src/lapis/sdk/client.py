@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping
 
-from lapis.errors import Unavailable, from_wire
+from lapis.errors import Unavailable, UserErrorException, from_wire
 
 if TYPE_CHECKING:
     import http.client
 
 API = "/api/v1"
+_UNSAFE = re.compile(r"[^\x21-\x7e]")  # would end the word or the line that it stands in, or cannot stand there at all
 
 
 class Endpoint:
@@ -79,10 +81,10 @@ class Client:
 
         Every route may be asked again without harm, so a lost connection is simply tried anew.
         """
-        status, content = self._request(method, path, body, query, data, timeout, patience)
+        response, content = self._open(method, path, body, query, data, timeout, patience)
         parsed = json.loads(content) if content else None
-        if status >= 400:
-            raise from_wire(parsed, status)
+        if response.status >= 400:
+            raise from_wire(parsed, response.status)
         return parsed
 
     def download(self, path: str, write: Callable[[bytes], Any], query: Mapping[str, Any] | None = None) -> None:
@@ -116,12 +118,6 @@ class Client:
             connection.close()
             self._local.connection = None
 
-    def _request(
-        self, method: str, path: str, body: Any, query: Any, data: Any, timeout: Any, patience: Any
-    ) -> tuple[int, bytes]:
-        response, content = self._open(method, path, body, query, data, timeout, patience)
-        return response.status, content
-
     def _open(
         self, method: str, path: str, body: Any, query: Any, data: Any, timeout: Any, patience: Any, read: bool = True
     ) -> tuple[http.client.HTTPResponse, bytes]:
@@ -153,29 +149,42 @@ class Client:
     ) -> http.client.HTTPResponse:
         url, token = self.endpoint.find(again)
         connection = self._connection(url)
-        headers = {"Authorization": "Bearer " + token}
-        if is_json:
-            headers["Content-Type"] = "application/json"
-        elif data is not None:
-            headers["Content-Type"] = "application/octet-stream"
-        content = data
-        if isinstance(data, tuple):
-            content, headers["Content-Length"] = data[0](), str(data[1])
-        if connection.sock is not None:
-            connection.sock.settimeout(timeout)
+        if _UNSAFE.search(target + token):
+            raise UserErrorException(
+                f"{method} {target!r} cannot be asked for: a name in it, or the token, has a blank or a character that "
+                "is not ASCII."
+            )
+        kind = "json" if is_json else "octet-stream"
+        streamed = isinstance(data, tuple)
+        size = data[1] if streamed else len(data or b"")
+        head = (
+            f"{method} {target} HTTP/1.1\r\nHost: {url.partition('://')[2]}\r\nAuthorization: Bearer {token}\r\n"
+            f"Accept-Encoding: identity\r\nContent-Type: application/{kind}\r\nContent-Length: {size}\r\n\r\n"
+        ).encode("latin-1")
         connection.timeout = timeout
-        connection.request(method, target, content, headers)
-        return connection.getresponse()
+        if connection.sock is not None and connection.sock.gettimeout() != timeout:
+            connection.sock.settimeout(timeout)
+        self._local.response = None
+        connection.send(head if streamed else head + (data or b""))  # in one piece: each costs both sides a wake-up
+        if streamed:
+            connection.send(data[0]())
+        self._local.response = response = connection.response_class(connection.sock, method=method)
+        response.begin()
+        if response.will_close:
+            connection.close()  # the response holds on to what it still has to read
+        return response
 
     def _connection(self, url: str) -> http.client.HTTPConnection:
+        """The kept one, if its last answer was read to the end: what is left would be taken for the next one."""
         local = self._local
-        known = getattr(local, "connection", None)
-        if known is not None and local.url == url and local.pid == os.getpid():
-            local.reused = known.sock is not None
-            return known  # type: ignore[no-any-return]
+        kept: Any = getattr(local, "connection", None)
+        answered = kept is not None and local.response is not None and local.response.isclosed()
+        if answered and local.url == url and local.pid == os.getpid():
+            local.reused = kept.sock is not None
+            return kept  # type: ignore[no-any-return]
         self.close()
         local.connection = _connection_to(url)
-        local.url, local.pid, local.reused = url, os.getpid(), False
+        local.url, local.pid, local.reused, local.response = url, os.getpid(), False, None
         return local.connection  # type: ignore[no-any-return]
 
 
@@ -190,7 +199,7 @@ def _connection_to(url: str) -> http.client.HTTPConnection:
         response_class = _quick_response()
 
         def connect(self) -> None:
-            """Send small requests at once: headers and body are two writes, and Nagle would wait between them."""
+            """Send at once: where a request is more than one write, Nagle would wait between them."""
             super().connect()
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from lapis.errors import UserErrorException
 
-COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-
 
 class Column:
     """`ds['age']`: compare it, and give the comparison to `ds.filter()` or `ds[...]`."""
@@ -36,6 +34,11 @@ class Column:
 
     def is_null(self) -> Condition:
         return Condition(["null", self._name])
+
+    def starts_with(self, value: str) -> Condition:
+        if not isinstance(value, str):
+            raise UserErrorException(f"starts_with() takes text, not {value!r}.")
+        return self._compare("starts_with", value)
 
     def _compare(self, how: str, other: Any) -> Condition:
         return Condition([how, self._name, operand(other)])
@@ -104,12 +107,3 @@ def operand(value: Any) -> dict[str, Any]:
 def utc(moment: datetime) -> datetime:
     """Tables hold times without a zone; they are UTC."""
     return moment if moment.tzinfo is None else moment.astimezone(timezone.utc).replace(tzinfo=None)
-
-
-def columns_of(parts: list[Any]) -> set[str]:
-    if parts[0] in ("and", "or", "not"):
-        return set().union(*(columns_of(part) for part in parts[1:]))
-    found = {parts[1]}
-    if len(parts) > 2 and "column" in parts[2]:
-        found.add(parts[2]["column"])
-    return found

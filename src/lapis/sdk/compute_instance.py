@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from lapis.sdk.workspace import Workspace
 
 
+_OF_A_CLOUD = (
+    "admin_username", "admin_user_ssh_public_key", "assigned_user_object_id", "assigned_user_tenant_id",
+    "private_ip_address", "public_ip_address", "ssh_port", "subnet_id", "subnet_name", "vnet_name",
+    "vnet_resourcegroup_name",
+)  # fmt: skip
+
+
 class ComputeInstanceProvisioningConfiguration(ComputeTargetProvisioningConfiguration):
     """What a compute instance is made from."""
 
@@ -167,8 +174,6 @@ class ComputeInstance(ComputeTarget):
         self.errors = self.provisioning_errors
         self.instance_location, self.instance_resource_id = self.location, self.id
         self.applications: list[Any] = []
-        for cloud in ("admin_username", "admin_user_ssh_public_key", "assigned_user_object_id",
-                      "assigned_user_tenant_id", "private_ip_address", "public_ip_address", "ssh_port", "subnet_id", "subnet_name", "vnet_name",
-                      "vnet_resourcegroup_name"):  # fmt: skip
-            setattr(self, cloud, None)
+        for of_a_cloud in _OF_A_CLOUD:
+            setattr(self, of_a_cloud, None)
         self.ssh_public_access = False

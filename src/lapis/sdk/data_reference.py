@@ -9,7 +9,7 @@ from lapis.domain.data import check_path_on_compute, check_reference_name
 from lapis.errors import UserErrorException
 
 if TYPE_CHECKING:
-    from lapis.sdk.datastore import AbstractDatastore
+    from lapis.sdk.abstract_datastore import AbstractDatastore
 
 MODES = ("mount", "download", "upload")
 

@@ -1,4 +1,4 @@
-"""Datastores: named places that data is kept in: folders of the server's machine, or containers of object stores."""
+"""Datastores: named places that data is kept in: folders of the server's machine, object stores, databases."""
 
 from __future__ import annotations
 
@@ -9,45 +9,14 @@ from typing import Any, Iterable
 from lapis.domain.object_store import GCS, LAKE, S3, endpoint_of
 from lapis.domain.tree import check_path, resolve_under
 from lapis.errors import NotThereYet, UserErrorException
-from lapis.sdk import display
+from lapis.sdk import database_datastore
+from lapis.sdk.abstract_datastore import AbstractDatastore
 from lapis.sdk.copying import copy_files, files_below, refuse_other
 from lapis.sdk.data_reference import DataReference
+from lapis.sdk.database_datastore import DatabaseRegistration
 from lapis.sdk.object_store import ObjectPlace, place_of
 from lapis.sdk.object_store_registration import ObjectStoreRegistration
 from lapis.sdk.workspace import Workspace
-
-
-class AbstractDatastore:
-    def __init__(self, workspace: Workspace, name: str, datastore_type: str, **_more: Any) -> None:
-        self._workspace, self._name, self._type = workspace, name, datastore_type
-
-    @property
-    def workspace(self) -> Workspace:
-        return self._workspace
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def datastore_type(self) -> str:
-        return self._type
-
-    def set_as_default(self) -> None:
-        self._workspace.set_default_datastore(self._name)
-
-    def unregister(self) -> None:
-        """Forget the name. The data stays where it is."""
-        self._workspace._client.call("DELETE", self._workspace._base + "/datastore", query={"name": self._name})
-
-    def __repr__(self) -> str:
-        return display.as_line("Datastore", {"name": self._name, "type": self._type, "workspace": self._workspace.name})
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AbstractDatastore) and (other._name, other._workspace) == (self._name, self._workspace)
-
-    def __hash__(self) -> int:
-        return hash(self._name)
 
 
 class AbstractAzureStorageDatastore(AbstractDatastore):
@@ -76,7 +45,6 @@ class AbstractAzureStorageDatastore(AbstractDatastore):
 
     @property
     def account_key(self) -> str | None:
-        """Asked from the server each time, and kept nowhere here."""
         return self._secret("account_key")
 
     @property
@@ -90,13 +58,6 @@ class AbstractAzureStorageDatastore(AbstractDatastore):
     @property
     def _in_objects(self) -> bool:
         return "url" in self._view
-
-    def _secret(self, name: str) -> str | None:
-        if not self._in_objects:
-            return None
-        path = self.workspace._base + "/datastore/access"
-        found = self.workspace._client.call("GET", path, query={"name": self.name})["credentials"].get(name)
-        return None if found is None else str(found)
 
     def path(self, path: str | None = None, data_reference_name: str | None = None) -> DataReference:
         """A place in this datastore."""
@@ -205,14 +166,53 @@ class AbstractAzureStorageDatastore(AbstractDatastore):
 
 class AzureBlobDatastore(AbstractAzureStorageDatastore):
     blob_service: Any = None
-    workspace_msi_has_access = False
-    subscription_id: str | None = None
-    resource_group: str | None = None
-    service_data_access_auth_identity: Any = None
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        name: str,
+        container_name: str | None = None,
+        account_name: str | None = None,
+        sas_token: str | None = None,
+        account_key: str | None = None,
+        protocol: str | None = None,
+        endpoint: str | None = None,
+        request_session: Any = None,
+        workspace_msi_has_access: bool = False,
+        subscription_id: str | None = None,
+        resource_group: str | None = None,
+        service_data_access_auth_identity: Any = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(
+            workspace, name, more.pop("datastore_type", "AzureBlob"), container_name, account_name, sas_token,
+            account_key, protocol, endpoint, **more,
+        )  # fmt: skip
+        self.workspace_msi_has_access = workspace_msi_has_access
+        self.subscription_id, self.resource_group = subscription_id, resource_group
+        self.service_data_access_auth_identity = service_data_access_auth_identity
 
 
 class AzureFileDatastore(AbstractAzureStorageDatastore):
     file_service: Any = None
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        name: str,
+        container_name: str | None = None,
+        account_name: str | None = None,
+        sas_token: str | None = None,
+        account_key: str | None = None,
+        protocol: str | None = None,
+        endpoint: str | None = None,
+        request_session: Any = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(
+            workspace, name, more.pop("datastore_type", "AzureFile"), container_name, account_name, sas_token,
+            account_key, protocol, endpoint, **more,
+        )  # fmt: skip
 
 
 class AzureDataLakeGen2Datastore(AbstractAzureStorageDatastore):
@@ -252,11 +252,14 @@ _CLASSES = {
 }
 
 
-class Datastore(ObjectStoreRegistration):
+class Datastore(ObjectStoreRegistration, DatabaseRegistration, AbstractDatastore):
     """`Datastore(workspace, name)` gives the datastore of that name, as the class that fits its type."""
 
     def __new__(cls, workspace: Workspace, name: str | None = None) -> Any:
         return _from_view(workspace, _look_up(workspace, name))
+
+    def __init__(self, workspace: Workspace, name: str | None = None) -> None:
+        """Says how it is called, and is not reached: what `__new__` gives is of another class."""
 
     @staticmethod
     def get(workspace: Workspace, datastore_name: str) -> Any:
@@ -287,9 +290,6 @@ def _later(name: str) -> Any:
 for _name in (
     "register_azure_file_share",
     "register_azure_data_lake",
-    "register_azure_my_sql",
-    "register_azure_postgre_sql",
-    "register_azure_sql_database",
     "register_dbfs",
     "register_hdfs",
 ):
@@ -309,4 +309,7 @@ def _look_up(workspace: Workspace, name: str | None) -> dict[str, Any]:
 
 
 def _from_view(workspace: Workspace, view: dict[str, Any]) -> Any:
-    return _CLASSES.get(view["type"], AzureBlobDatastore)(workspace, view["name"], view["type"], _view=view)
+    if view["type"] in database_datastore.CLASSES:
+        return database_datastore.from_view(workspace, view)
+    made = _CLASSES.get(view["type"], AzureBlobDatastore)
+    return made(workspace, view["name"], datastore_type=view["type"], _view=view)

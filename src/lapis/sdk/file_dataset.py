@@ -6,16 +6,22 @@ import os
 from typing import Any
 from uuid import uuid4
 
-from lapis.domain.data import LOCAL, STORE, WEB, File, is_web, shown_url, web_path
+from lapis.domain.conditions import columns_of
+from lapis.domain.data import FILE_FACTS, LOCAL, STORE, WEB, File, is_web, shown_url, web_path
 from lapis.errors import NotFound, NotThereYet, UserErrorException
 from lapis.sdk.abstract_dataset import AbstractDataset
+from lapis.sdk.abstract_datastore import AbstractDatastore
+from lapis.sdk.column_filter import Column, Condition, parts_of
 from lapis.sdk.copying import files_below, refuse_other
 from lapis.sdk.data_reference import DataPath, DataReference
-from lapis.sdk.datastore import AbstractDatastore
 from lapis.sdk.file_sources import resolve
 from lapis.sdk.laying import describe_all, lay_out_files, remove_laid
 from lapis.sdk.object_store import bringer
+from lapis.sdk.path_columns import check_format
+from lapis.sdk.table_cache import table_cache
 from lapis.sdk.workspace import Workspace
+
+_CACHED = "Lapis keeps what a run fetched for the next one by itself: use as_mount()."
 
 
 class FileDataset(AbstractDataset):
@@ -67,31 +73,56 @@ class FileDataset(AbstractDataset):
     def as_hdfs(self) -> Any:
         raise UserErrorException("as_hdfs() needs a Spark compute target, which Lapis does not have. Use as_mount().")
 
-    def file_metadata(self, col: str) -> Any:
-        raise NotThereYet("FileDataset.file_metadata")
+    def file_metadata(self, col: str) -> Column:
+        """What a condition can ask of a file: Size, LastModifiedTime, CreationTime, Extension or CanSeek."""
+        name = f"file:{'CreationTime' if col == 'CreatedTime' else col}"
+        if name not in FILE_FACTS:
+            known = ", ".join(each.partition(":")[2] for each in FILE_FACTS)
+            raise UserErrorException(f"file_metadata() does not know {col!r}. Known: {known}.")
+        return _Extension(name) if col == "Extension" else Column(name)
 
-    def filter(self, expression: Any) -> Any:
-        raise NotThereYet("FileDataset.filter")
+    def filter(self, expression: Any) -> FileDataset:
+        """The files for which a condition holds: `ds.filter((ds.file_metadata('Size') > 10000) & (ds['day'] == '1'))`.
+
+        A condition asks the metadata of a file, or the partition keys that its path gives.
+        """
+        condition = parts_of(expression)
+        strange = sorted(columns_of(condition) - set(FILE_FACTS) - set(self.partition_keys))
+        if strange:
+            known = ", ".join(self.partition_keys) or "none"
+            raise UserErrorException(f"'{strange[0]}' is no partition key of this dataset. Partition keys: {known}.")
+        return self._with_step(op="filter", condition=condition)  # type: ignore[no-any-return]
+
+    def __getitem__(self, key: Any) -> Column:
+        """`ds['day']`: a partition key to make conditions of."""
+        if not isinstance(key, str):
+            raise UserErrorException(f"A dataset of files is asked for a partition key, not {key!r}.")
+        return Column(key)
 
     def as_cache(self, datacache_store: Any) -> Any:
-        raise NotThereYet("FileDataset.as_cache")
+        raise NotThereYet("FileDataset.as_cache", _CACHED)
 
     def hydrate(self, datacache_store: Any, replica_count: Any = None) -> Any:
-        raise NotThereYet("FileDataset.hydrate")
+        raise NotThereYet("FileDataset.hydrate", _CACHED)
 
     def _files(self) -> list[File]:
         return resolve(self._definition, lambda name: _folder_of(self._workspace, name))
 
     def _recorded(self, workspace: Workspace) -> list[dict[str, Any]]:
         """What the definition stands for at this moment: sizes, and ETags or times."""
-        if any(source["kind"] == STORE for source in self._definition["sources"]):
-            if self._workspace is not None and self._workspace != workspace:
-                raise UserErrorException(
-                    f"This dataset lies in datastores of workspace '{self._workspace.name}' and cannot be registered "
-                    f"in '{workspace.name}'."
-                )
-        self._workspace = self._workspace or workspace
-        return [file._asdict() for file in describe_all(self._files())]
+        self._belongs_to(workspace)
+        files = describe_all(self._files())
+        for source in self._definition["sources"]:
+            if source["kind"] == LOCAL:
+                table_cache().keep(source["path"])
+        return [file.recorded() for file in files]
+
+
+class _Extension(Column):
+    """Given with or without its dot."""
+
+    def _compare(self, how: str, other: Any) -> Condition:
+        return super()._compare(how, other.lstrip(".") if isinstance(other, str) else other)
 
 
 class DatasetContextManager:
@@ -144,8 +175,7 @@ class FileDatasetFactory:
         path: Any, validate: bool = True, partition_format: str | None = None, is_file: bool = False
     ) -> FileDataset:
         """A dataset of files: web addresses, places in datastores, paths of this machine, or a list of them."""
-        if partition_format is not None:
-            raise NotThereYet("Dataset.File.from_files(partition_format=...)")
+        layout = check_format(partition_format)
         sources: list[dict[str, Any]] = []
         workspace = None
         for each in path if isinstance(path, (list, set)) or _is_many(path) else [path]:
@@ -158,9 +188,13 @@ class FileDatasetFactory:
             workspace = workspace or home
         if not sources:
             raise UserErrorException("from_files() was given no path.")
-        made: FileDataset = FileDataset._of({"type": "file", "sources": sources, "steps": []}, workspace)
+        definition: dict[str, Any] = {"type": "file", "sources": sources, "steps": []}
+        if layout is not None:
+            definition["partition_format"] = layout
+        made: FileDataset = FileDataset._of(definition, workspace)
         if validate:
             describe_all(made._files())  # that every source is there and can be read
+            made.get_partition_key_values()  # and lies as the partition format says
         return made
 
     @staticmethod
@@ -186,7 +220,7 @@ class FileDatasetFactory:
         if not files:
             where = os.path.abspath(folder)
             raise UserErrorException(f"upload_directory(): no file in {where} matches {pattern or '**'}.")
-        store = Datastore(workspace, source["datastore"])
+        store = Datastore.get(workspace, source["datastore"])
         store.upload_files(files, folder, source["path"] or None, overwrite, show_progress)
         return FileDatasetFactory.from_files((store, source["path"] or "/"))
 
@@ -237,7 +271,7 @@ def _folder_of(workspace: Workspace | None, name: str) -> Any:
 
     if workspace is None:
         raise UserErrorException(f"Which workspace datastore '{name}' belongs to is not known.")
-    return Datastore(workspace, name)._where()
+    return Datastore.get(workspace, name)._where()
 
 
 def _path(what: str, path: Any) -> str:

@@ -6,7 +6,9 @@ import os
 import posixpath
 from typing import Any, Callable, Iterable, Mapping
 
+from lapis.domain.conditions import columns_of
 from lapis.domain.data import (
+    FILE_FACTS,
     LOCAL,
     STORE,
     WEB,
@@ -20,6 +22,7 @@ from lapis.domain.data import (
 )
 from lapis.domain.tree import check_path
 from lapis.errors import NotFound, UserErrorException
+from lapis.sdk import path_columns
 from lapis.sdk.copying import files_below
 
 FolderOf = Callable[[str], Any]  # by a datastore's name: its folder, or an ObjectPlace
@@ -37,7 +40,24 @@ def resolve(definition: Mapping[str, Any], folder_of: FolderOf) -> list[File]:
             base, found = (_on_disk if isinstance(root, str) else _in_objects)(root, pattern, _describe(source))
             bases.append(base)
             files.extend(found)
-    return apply_steps(_each_once(_relative_to_common(files, bases)), definition.get("steps", []))
+    return _chosen(_each_once(_relative_to_common(files, bases)), definition)
+
+
+def _chosen(files: list[File], definition: Mapping[str, Any]) -> list[File]:
+    """Those that the steps leave. The web is asked about its files only where a condition looks at their facts."""
+    steps, layout = definition.get("steps", []), definition.get("partition_format")
+    wanted = set().union(*(columns_of(step["condition"]) for step in steps if step["op"] == "filter"))
+    facts = wanted & set(FILE_FACTS)
+    if facts & {"file:Size", "file:LastModifiedTime", "file:CreationTime"}:
+        from lapis.sdk.laying import describe_all
+
+        files = describe_all(files)
+
+    def values(file: File) -> dict[str, Any]:
+        found = {name: FILE_FACTS[name](file) for name in facts}
+        return found if wanted <= facts else dict(found, **path_columns.values(file, False, layout))
+
+    return apply_steps(files, steps, values)
 
 
 def _place(source: Mapping[str, Any], folder_of: FolderOf) -> tuple[Any, str]:
@@ -89,7 +109,8 @@ def _in_objects(place: Any, pattern: str, what: str) -> tuple[str, Iterable[File
 
 def _file(path: str, name: str) -> File:
     status = os.stat(path)
-    return File(name, LOCAL, path, status.st_size, str(status.st_mtime_ns))
+    created = getattr(status, "st_birthtime", status.st_ctime)
+    return File(name, LOCAL, path, status.st_size, str(status.st_mtime_ns), status.st_mtime, created)
 
 
 def _relative_to_common(files: list[File], bases: list[str]) -> list[File]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -44,7 +45,7 @@ def start_logging(
         raise UserErrorException(f"outputs must name a folder, not {type(outputs).__name__} ({outputs!r}).")
     snapshot_id = None
     if snapshot_directory is not None:
-        from lapis.sdk.submission import send_snapshot
+        from lapis.sdk.snapshot_sending import send_snapshot
 
         snapshot_id = send_snapshot(workspace, os.fspath(snapshot_directory)).id
     body = {
@@ -77,7 +78,8 @@ class InteractiveRun(Run):
         recorder.finish = self._at_exit
         for folder in self._folders:
             try:
-                os.makedirs(folder, exist_ok=True)
+                if not os.path.isdir(folder):
+                    os.makedirs(folder, exist_ok=True)
             except OSError:
                 pass  # a folder that cannot be made holds nothing to take up
 
@@ -152,6 +154,7 @@ def guest_recorder(run: Run) -> ProcessRecorder:
     return ProcessRecorder(workspace._client, workspace._workspace_id, run.id, f"guest-{uuid4().hex}", owner=False)
 
 
+@lru_cache(maxsize=None)
 def user_name() -> str:
     import getpass
 

@@ -35,8 +35,8 @@ def describe_all(files: Sequence[File]) -> list[File]:
     def describe(file: File) -> File:
         if file.kind != WEB:
             return file
-        size, mark = cache.describe(file.place)
-        return file._replace(size=size, mark=mark)
+        said = cache.describe(file.place)
+        return file._replace(size=said.size, mark=said.mark, modified=said.modified, created=said.modified)
 
     if all(file.kind != WEB for file in files):
         return list(files)

@@ -40,8 +40,8 @@ class ObjectPlace:
     def _do(self, errand: str, **more: Any) -> Any:
         return self._errand(dict(more, do=errand, store=dict(self._access())))
 
-    def _file(self, key: str, size: int, mark: str) -> File:
-        return File("/" + key, OBJECT, f"{self.name}/{key}", size, mark)
+    def _file(self, key: str, size: int, mark: str, modified: float | None) -> File:
+        return File("/" + key, OBJECT, f"{self.name}/{key}", size, mark, modified, modified)
 
 
 def place_of(workspace: Any, name: str, show: bool = False) -> ObjectPlace:

@@ -8,8 +8,9 @@ from uuid import uuid4
 
 from lapis.domain.data import check_dataset_name, check_output_name, output_place
 from lapis.domain.run import check_labels, check_text
-from lapis.errors import NotThereYet, UserErrorException
+from lapis.errors import UserErrorException
 from lapis.sdk.consumption import MOUNT
+from lapis.sdk.path_columns import check_format
 
 UPLOAD = "upload"
 
@@ -49,6 +50,10 @@ class OutputDatasetConfig:
         self._name = check_output_name(name) if name is not None else f"output_{uuid4().hex[:8]}"
         self.arg_val = f"DatasetOutputConfig:{self._name}"
         self._registration: RegistrationConfiguration | None = None
+        self.destination: Any = None
+        self.source: Any = None
+        self._options: UploadOptions | None = None
+        self._glob: str | None = None  # which of the written files the dataset is made of
 
     @property
     def name(self) -> str:
@@ -66,6 +71,10 @@ class OutputDatasetConfig:
 
         return DatasetConsumptionConfig(name or self._name, self, MOUNT)
 
+    def _definition(self, source: dict[str, Any]) -> dict[str, Any]:
+        """The dataset of what was written, which lies at `source`."""
+        return {"type": "file", "sources": [source], "steps": []}
+
     def __str__(self) -> str:
         return self.arg_val
 
@@ -77,12 +86,17 @@ class TransformationMixin:
         self,
         include_path: bool = False,
         separator: str = ",",
-        header: Any = None,
+        header: Any = True,
         partition_format: str | None = None,
         path_glob: str | None = None,
         set_column_types: Any = None,
     ) -> Any:
-        raise NotThereYet("OutputFileDatasetConfig.read_delimited_files")
+        """The same output, kept as a table of rows whose values are separated by a character."""
+        from lapis.sdk.output_table_config import OutputTabularDatasetConfig
+        from lapis.sdk.tabular_factory import delimited
+
+        reader = delimited(separator, header, set_column_types, include_path, partition_format)
+        return OutputTabularDatasetConfig._of(self, reader, path_glob)  # type: ignore[arg-type]
 
     def read_parquet_files(
         self,
@@ -91,7 +105,12 @@ class TransformationMixin:
         path_glob: str | None = None,
         set_column_types: Any = None,
     ) -> Any:
-        raise NotThereYet("OutputFileDatasetConfig.read_parquet_files")
+        """The same output, kept as a table of Parquet files."""
+        from lapis.sdk.output_table_config import OutputTabularDatasetConfig
+        from lapis.sdk.tabular_factory import in_parquet
+
+        reader = in_parquet(set_column_types, include_path, partition_format)
+        return OutputTabularDatasetConfig._of(self, reader, path_glob)  # type: ignore[arg-type]
 
 
 class OutputFileDatasetConfig(OutputDatasetConfig, TransformationMixin):
@@ -112,12 +131,10 @@ class OutputFileDatasetConfig(OutputDatasetConfig, TransformationMixin):
     def __init__(
         self, name: str | None = None, destination: Any = None, source: Any = None, partition_format: Any = None
     ) -> None:
-        if partition_format is not None:
-            raise NotThereYet("OutputFileDatasetConfig(partition_format=...)")
         super().__init__(MOUNT, name)
         self.destination = _checked_destination(destination)
         self.source = source
-        self._options: UploadOptions | None = None
+        self._partition_format = check_format(partition_format)
 
     def as_mount(self, disable_metadata_cache: bool = False) -> OutputFileDatasetConfig:
         """The script writes straight to the destination where it can."""
@@ -131,10 +148,14 @@ class OutputFileDatasetConfig(OutputDatasetConfig, TransformationMixin):
         changed.mode, changed._options = UPLOAD, UploadOptions(overwrite, source_globs)
         return changed
 
+    def _definition(self, source: dict[str, Any]) -> dict[str, Any]:
+        layout = {"partition_format": self._partition_format} if self._partition_format else {}
+        return dict(super()._definition(source), **layout)
+
 
 def _checked_destination(destination: Any) -> Any:
+    from lapis.sdk.abstract_datastore import AbstractDatastore
     from lapis.sdk.data_reference import DataPath, DataReference
-    from lapis.sdk.datastore import AbstractDatastore
 
     if destination is None:
         return None

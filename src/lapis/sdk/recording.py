@@ -75,8 +75,8 @@ class ProcessRecorder(Recorder):
     """Outside a job: this process ships, from one thread for all its runs."""
 
     def __init__(self, client: Client, workspace_id: str, run_id: str, stream: str, owner: bool) -> None:
-        _make_folder()
         super().__init__(*places(run_id if owner else f"{run_id}.{stream}"))
+        _make_folder(os.path.dirname(self.journal.path))
         self.run_id = run_id
         self.owner = owner
         self.shipper = Shipper(client, workspace_id, run_id)
@@ -218,8 +218,9 @@ def _started() -> str | None:
 _known_starts: dict[int, str | None] = {}
 
 
-def _make_folder() -> None:
-    folder = os.path.join(settings_module.home(), "interactive")
+def _make_folder(folder: str) -> None:
+    if os.path.isdir(folder):
+        return
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError as error:

@@ -198,6 +198,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
     def get_details(self) -> dict[str, Any]:
         """Everything about the run, in SDK v1's words."""
         view = self._refresh()
+        inputs, outputs = self._datasets()
         details: dict[str, Any] = {
             "runId": self._run_id,
             "target": view["target"],
@@ -206,8 +207,8 @@ class Run(RunFiles, RunMetrics, RunFamily):
             "endTimeUtc": display.when(view["ended_at"]),
             "services": {},
             "properties": view["properties"],
-            "inputDatasets": self._datasets("input"),
-            "outputDatasets": self._datasets("output"),
+            "inputDatasets": inputs,
+            "outputDatasets": outputs,
             "runDefinition": view["definition"],
             "logFiles": self._log_links(),
             "submittedBy": view["created_by"],
@@ -262,7 +263,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
 
     def take_snapshot(self, file_or_folder_path: Any) -> str:
         """Keep a copy of a folder's (or file's) content with the run; the snapshot's id."""
-        from lapis.sdk.submission import send_snapshot
+        from lapis.sdk.snapshot_sending import send_snapshot
 
         snapshot_id = send_snapshot(self._experiment.workspace, os.fspath(file_or_folder_path)).id
         self._change(snapshot_id=snapshot_id)
@@ -485,17 +486,23 @@ class Run(RunFiles, RunMetrics, RunFamily):
         """Before the run is said to have ended: all it logged has arrived."""
         self.flush()
 
-    def _datasets(self, role: str) -> Any:
-        """The exact dataset versions that the run read or wrote."""
-        found = self._call("GET", "/datasets")["datasets"]
-        return [
-            {
-                "dataset": {"id": use["id"], "name": use["name"], "version": use["version"]},
-                "consumptionDetails": {"type": "RunInput" if role == "input" else "RunOutput", "inputName": use["as"]},
-            }
-            for use in found
-            if use["role"] == role
-        ]
+    def _datasets(self) -> tuple[Any, Any]:
+        """The exact datasets that the run read, and those that it wrote."""
+        from lapis.sdk.abstract_dataset import from_registration
+
+        inputs, outputs = [], []
+        for use in self._call("GET", "/datasets")["datasets"]:
+            view = use["dataset"]
+            found = {"id": use["id"]} if view is None else from_registration(self._experiment.workspace, view)
+            if use["role"] == "input":
+                how = {"type": "RunInput", "inputName": use["as"], "mechanism": (use["mode"] or "direct").capitalize()}
+                inputs.append({"dataset": found, "consumptionDetails": how})
+            else:
+                saved, name = {"savedId": use["id"]}, {"outputName": use["as"]}
+                outputs.append(
+                    {"identifier": saved, "outputType": "RunOutput", "outputDetails": name, "dataset": found}
+                )
+        return inputs, outputs
 
     def _log_names(self) -> Any:
         prefixes = ("user_logs/", "azureml-logs/", "system_logs/", "logs/")

@@ -12,12 +12,12 @@ from lapis.domain.data import (
     output_place,
     parse_mirrors,
 )
-from lapis.errors import NotThereYet, UserErrorException
+from lapis.errors import UserErrorException
 from lapis.sdk.abstract_dataset import AbstractDataset
 from lapis.sdk.consumption import DIRECT, DatasetConsumptionConfig
 from lapis.sdk.data_reference import DataReference
 from lapis.sdk.file_dataset import FileDataset
-from lapis.sdk.output_dataset_config import OutputDatasetConfig, OutputFileDatasetConfig, UploadOptions
+from lapis.sdk.output_dataset_config import OutputDatasetConfig, UploadOptions
 from lapis.sdk.tabular_dataset import TabularDataset
 
 
@@ -53,13 +53,12 @@ def collect(arguments: list[Any], references: Mapping[str, Any], workspace: Any,
     """Everything that the arguments and the run configuration's data_references name, each once."""
     inputs: dict[str, dict[str, Any]] = {}
     outputs: dict[str, dict[str, Any]] = {}
-    uses = []
+    read: dict[str, AbstractDataset] = {}
     for value in arguments:
         if isinstance(value, DatasetConsumptionConfig):
             _add("input", inputs, value.name, _dataset(value, workspace))
-            use = (value.dataset.id, "input", value.name)
-            if value.dataset.id is not None and value.dataset._workspace == workspace and use not in uses:
-                uses.append(use)
+            if value.dataset._workspace == workspace:
+                read[value.name] = value.dataset
         elif isinstance(value, OutputDatasetConfig):
             _add("output", outputs, value.name, _output(value, workspace, run_id))
         elif isinstance(value, DataReference):
@@ -78,6 +77,9 @@ def collect(arguments: list[Any], references: Mapping[str, Any], workspace: Any,
     both = sorted(inputs.keys() & outputs.keys())
     if both:
         raise UserErrorException(f"'{both[0]}' names an input and an output of the run. Rename one of them.")
+    for name, dataset in read.items():  # the last thing: what is wrong was found before
+        inputs[name]["dataset_id"] = dataset._saved_in(workspace)
+    uses = [(inputs[name]["dataset_id"], "input", name) for name in read]
     return RunData(list(inputs.values()), list(outputs.values()), uses)
 
 
@@ -103,12 +105,12 @@ def _dataset(value: DatasetConsumptionConfig, workspace: Any) -> dict[str, Any]:
             )
     elif not isinstance(dataset, FileDataset):
         raise UserErrorException(f"Input '{value.name}' must be a dataset, not {type(dataset).__name__}.")
-    if value.mode == DIRECT and dataset.id is None:
-        raise UserErrorException(
-            f"Input '{value.name}' is neither mounted nor downloaded, and its dataset is not registered: use "
-            "as_mount(), or register() it first."
-        )
     dataset._workspace = dataset._workspace or workspace
+    if value.mode == DIRECT and dataset._workspace != workspace:
+        raise UserErrorException(
+            f"Input '{value.name}' is a dataset of workspace '{dataset._workspace.name}', which a run of "
+            f"'{workspace.name}' cannot look up. Mount or download it."
+        )
     stores = {s["datastore"] for s in dataset._definition["sources"] if s["kind"] == STORE}
     from lapis.sdk.datastore import Datastore
 
@@ -118,8 +120,8 @@ def _dataset(value: DatasetConsumptionConfig, workspace: Any) -> dict[str, Any]:
         "mode": value.mode,
         "path_on_compute": value.path_on_compute,
         "definition": dataset._definition,
-        "dataset_id": dataset.id,
-        "folders": {name: Datastore(dataset._workspace, name)._folder_or_none() for name in sorted(stores)},
+        "dataset_id": None,
+        "folders": {name: Datastore.get(dataset._workspace, name)._folder_or_none() for name in sorted(stores)},
     }
 
 
@@ -127,8 +129,8 @@ def _output(value: OutputDatasetConfig, workspace: Any, run_id: str) -> dict[str
     """As a reference to write to, with what becomes of it when the run has completed."""
     from lapis.sdk.datastore import Datastore
 
-    if not isinstance(value, OutputFileDatasetConfig):
-        raise NotThereYet(f"A run with an output of type {type(value).__name__} is not there yet in this release.")
+    if type(value) is OutputDatasetConfig:
+        raise UserErrorException(f"Output '{value.name}' must be an OutputFileDatasetConfig, which says what it is.")
     store, template = value.destination or (Datastore(workspace, "workspaceblobstore"), None)
     if store.workspace != workspace:
         raise UserErrorException(f"Output '{value.name}' goes to a datastore of workspace '{store.workspace.name}'.")
@@ -139,9 +141,14 @@ def _output(value: OutputDatasetConfig, workspace: Any, run_id: str) -> dict[str
         place,
         type="output",
         globs=options.source_globs,
-        source={"kind": STORE, "datastore": store.name, "path": path},
+        glob=value._glob,
+        definition=value._definition({"kind": STORE, "datastore": store.name, "path": _joined(path, value._glob)}),
         register=None if registration is None else dict(vars(registration)),
     )
+
+
+def _joined(*parts: str | None) -> str:
+    return "/".join(part for part in parts if part)
 
 
 def _reference(name: str, store: Any, path: Any, mode: str, path_on_compute: Any, overwrite: bool) -> dict[str, Any]:

@@ -36,8 +36,8 @@ class Stream:
             return b""
         try:
             with open(self.path, "rb", buffering=0) as file:
-                file.seek(self.position)
-                data = file.read(_AT_ONCE) or b""
+                left = os.fstat(file.fileno()).st_size - file.seek(self.position)
+                data = file.read(max(0, min(left, _AT_ONCE))) or b""
                 while self.label["kind"] == "journal" and data and b"\n" not in data:
                     more = file.read(_AT_ONCE)  # one line longer than the limit still travels whole
                     if not more:
@@ -92,36 +92,36 @@ class Shipper:
         patience: float | None = None,
     ) -> dict[str, Any]:
         """One report with what is new of every stream. With `final`, all of it, and only then `header`."""
-        while final and self._send({}, {}, final, patience, skip_empty=True):
-            pass
-        return self._send(dict(header or {}), dict(files or {}), final, patience) or {}
+        labels, parts = self._fresh(final)
+        while final and parts and (sum(map(len, parts)) >= _AT_ONCE or not self._known()):
+            self._send({}, labels, parts, patience)  # what is left does not fit into the last report
+            labels, parts = self._fresh(final)
+        for name, content in (files or {}).items():
+            labels.append({"kind": "file", "name": name})
+            parts.append(content)
+        return self._send(header or {}, labels, parts, patience)
 
-    def _send(
-        self,
-        header: dict[str, Any],
-        files: dict[str, bytes],
-        final: bool,
-        patience: float | None,
-        skip_empty: bool = False,
-    ) -> dict[str, Any] | None:
+    def _fresh(self, final: bool) -> tuple[list[dict[str, Any]], list[bytes]]:
         labels, parts = [], []
         for stream in self._streams.values():
             data = stream.fresh(final)
             if data or stream.position is None or stream.unheard():
                 labels.append(dict(stream.label, offset=stream.position or 0))
                 parts.append(data)
-        if skip_empty and (not parts or (sum(map(len, parts)) < _AT_ONCE and self._known())):
-            return None  # what is left fits into the last report
-        for name, content in files.items():
-            labels.append({"kind": "file", "name": name})
-            parts.append(content)
+        return labels, parts
+
+    def _send(
+        self, header: Mapping[str, Any], labels: list[dict[str, Any]], parts: list[bytes], patience: float | None
+    ) -> dict[str, Any]:
         body = frames.encode(dict(header, parts=labels), parts)
-        reply = self.client.call("POST", f"{self._runs}{self._run_id}/report", data=body, patience=patience)
+        reply: dict[str, Any] = self.client.call(
+            "POST", f"{self._runs}{self._run_id}/report", data=body, patience=patience
+        )
         for key, position in reply["positions"].items():
             if key in self._streams:
                 self._streams[key].position = position
                 self._streams[key].heard_of = True
-        return reply  # type: ignore[no-any-return]
+        return reply
 
     def _known(self) -> bool:
         return all(stream.position is not None for stream in self._streams.values())

@@ -11,9 +11,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import closing
+from operator import itemgetter
 from typing import Any, BinaryIO, NamedTuple
 
 from lapis.domain.ignore import ENVIRONMENT_MARK, IgnoreRules, default_skip
+from lapis.domain.packs import SMALL
 from lapis.domain.tree import Tree, TreeEntry, check_path, resolve_under
 from lapis.errors import SnapshotException, UserErrorException
 
@@ -40,7 +42,7 @@ class Plan:
 
     def __init__(self, folder: str, files: Iterable[PlannedFile], skipped: Iterable[tuple[str, str]]) -> None:
         self.folder = folder
-        self.files = sorted(files)
+        self.files = sorted(files, key=itemgetter(0))
         self.skipped = sorted(skipped)
 
     @property
@@ -105,25 +107,49 @@ def cache_path_for(folder: str | os.PathLike[str], cache_dir: str) -> str:
     return os.path.join(cache_dir, f"{name}.hashes")
 
 
-def hash_plan(plan: Plan, cache_path: str | None = None, clock: Callable[[], int] = time.time_ns) -> Tree:
+class Courier:
+    """Takes small files from `hash_plan` as it reads them, so that nobody needs to read them again."""
+
+    def expect(self, size: int) -> None:
+        """How many bytes of small files will be read."""
+
+    def take(self, digest: str, content: bytes) -> None: ...
+
+    def end(self) -> None:
+        """All have been read."""
+
+
+def hash_plan(
+    plan: Plan,
+    cache_path: str | None = None,
+    clock: Callable[[], int] = time.time_ns,
+    courier: Courier | None = None,
+) -> Tree:
     """The tree of a plan. With a cache, only files that changed since the last time are read.
 
     Any number of processes may use one cache at once. A damaged one counts as empty.
     """
     known = _load_cache(cache_path) if cache_path else {}
+    rows = [known.get(file.path) for file in plan.files]
+    rows = [row if row and tuple(row[:4]) == file.stamp else None for row, file in zip(rows, plan.files)]
+    if courier is not None:
+        courier.expect(sum(f.size for f, row in zip(plan.files, rows) if row is None and f.size <= SMALL))
     kept: dict[str, list[Any]] = {}
     entries = []
     # A file written just before it is hashed may change again within the same tick of its clock and look
     # unchanged for ever: only what has been quiet for a while is remembered.
     quiet_since = clock() - 2_000_000_000
-    for file in plan.files:
-        row = known.get(file.path)
-        if row is None or tuple(row[:4]) != file.stamp:
-            digest, stamp = _hash_file(file)
+    for file, row in zip(plan.files, rows):
+        if row is None:
+            digest, stamp, content = _hash_file(file)
             row = [*stamp, digest]
+            if courier is not None and content is not None:
+                courier.take(digest, content)
         if max(row[0], row[1]) < quiet_since:
             kept[file.path] = row
         entries.append(TreeEntry(file.path, row[4], row[2], file.executable))
+    if courier is not None:
+        courier.end()
     if cache_path and kept != known:
         _save_cache(cache_path, kept)
     return Tree(entries)
@@ -237,36 +263,42 @@ def _why_not_followed(target: str, root: str) -> str:
     return f"link to '{os.path.relpath(target, root)}', which is left out itself"
 
 
-def _hash_file(file: PlannedFile) -> tuple[str, tuple[int, int, int, int]]:
-    for _ in range(_READ_ATTEMPTS):
+def _hash_file(file: PlannedFile) -> tuple[str, tuple[int, int, int, int], bytes | None]:
+    """Hash and stamp of a file that did not change since it was found, or while it was read; a small one's content."""
+    expected = file.stamp
+    for _ in range(_READ_ATTEMPTS + 1):
         try:
             descriptor = os.open(file.source, _READ)
             try:
-                before = os.fstat(descriptor)
-                digest, size = _digest(descriptor, before.st_size)
-                after = os.fstat(descriptor)
+                digest, size, content = _digest(descriptor, expected[2])
+                status = os.fstat(descriptor)
             finally:
                 os.close(descriptor)
         except OSError as error:
             raise SnapshotException(_unreadable(file.path, error))
-        if size == before.st_size and _stamp(before) == _stamp(after) and stat.S_ISREG(before.st_mode):
-            return digest, _stamp(before)
+        stamp = _stamp(status)
+        if size == stamp[2] and stamp == expected and stat.S_ISREG(status.st_mode):
+            return digest, stamp, content
+        expected = stamp
     raise SnapshotException(
         f"'{file.path}' kept changing while it was read for the snapshot. "
         "Wait until it is written or leave it out with a line in .amlignore."
     )
 
 
-def _digest(descriptor: int, size: int) -> tuple[str, int]:
-    """The hash of at most `size` bytes and how many were read, one more than `size` if the file has grown."""
+def _digest(descriptor: int, size: int) -> tuple[str, int, bytes | None]:
+    """The hash of at most `size` bytes, how many there were, and they themselves if they are few."""
+    if size <= SMALL:
+        content = os.read(descriptor, size)
+        return hashlib.sha256(content).hexdigest(), len(content), content
     digest, done = hashlib.sha256(), 0
-    while done <= size:
-        chunk = os.read(descriptor, min(_CHUNK, size - done + 1))
+    while done < size:
+        chunk = os.read(descriptor, min(_CHUNK, size - done))
         if not chunk:
             break
         digest.update(chunk)
         done += len(chunk)
-    return digest.hexdigest(), done
+    return digest.hexdigest(), done, None
 
 
 def _load_cache(cache_path: str) -> dict[str, list[Any]]:

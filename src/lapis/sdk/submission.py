@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from lapis.domain import frames
 from lapis.domain import settings as settings_module
 from lapis.domain.run import SCRIPT_RUN, check_labels, check_run_id, check_text
-from lapis.domain.tree import Tree, check_path
+from lapis.domain.tree import check_path
 from lapis.errors import (
     ComputeTargetException,
     ExperimentExecutionException,
     NotThereYet,
-    SnapshotException,
     UserErrorException,
 )
-from lapis.sdk import display, run_data, snapshot
+from lapis.sdk import run_data
 from lapis.sdk.client import quoted
 from lapis.sdk.conda_dependencies import PYTHON_DEFAULT_VERSION
 from lapis.sdk.distribution import distribution_of
 from lapis.sdk.environment_resolution import resolve
 from lapis.sdk.script_run_config import ScriptRunConfig, get_run_config_from_script_run
-from lapis.sdk.shipping import read_chunks
+from lapis.sdk.snapshot_sending import send_snapshot
 
 if TYPE_CHECKING:
     from lapis.sdk.experiment import Experiment
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from lapis.sdk.runconfig import RunConfiguration
     from lapis.sdk.workspace import Workspace
 
-_PACK_BYTES = 2 << 20
 _KNOWN = {"run_id", "display_name", "description", "properties"}
 _PLAIN = (str, int, float, bool)
 _EVERYWHERE = ("python", "pip", "setuptools", "wheel")
@@ -95,137 +92,6 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
     workspace = experiment.workspace
     view = workspace._client.call("POST", workspace._base + "/runs", {"runs": [body]})["runs"][0]
     return rehydrate(experiment, view)
-
-
-class Sent(NamedTuple):
-    id: str
-    said: str  # what went, and what was left out without being asked to
-
-
-def send_snapshot(workspace: Workspace, path: str) -> Sent:
-    """Store a folder's content; only what the server lacks is sent."""
-    folder = os.path.abspath(path)
-    if os.path.isfile(folder):
-        plan = snapshot.scan(os.path.dirname(folder))
-        only = [file for file in plan.files if file.path == os.path.basename(folder)]
-        plan = snapshot.Plan(plan.folder, only, [])
-    elif os.path.isdir(folder):
-        plan = snapshot.scan(folder)
-    else:
-        raise SnapshotException(f"There is no file or folder {folder} to take a snapshot of.")
-    said = snapshot.warning_for(plan)
-    if said:
-        print(f"Lapis: {said}", file=sys.stderr)
-    cache = os.path.join(settings_module.load().home, "cache", "hashes")
-    tree = snapshot.hash_plan(plan, _cache_file(folder, cache))
-    sources = {entry.hash: file.source for entry, file in zip(tree, plan.files)}
-    return Sent(_send_tree(workspace, tree, sources), _summary(plan))
-
-
-def _summary(plan: snapshot.Plan) -> str:
-    what = f"{len(plan.files)} file{'' if len(plan.files) == 1 else 's'}, {display.size(plan.total_size)}"
-    unasked = [path for path, reason in plan.skipped if "by default" in reason or reason.startswith("link")]
-    if not unasked:
-        return what
-    more = f" and {len(unasked) - 8} more" if len(unasked) > 8 else ""
-    return f"{what}; left out by default: {', '.join(unasked[:8])}{more}"
-
-
-def _send_tree(workspace: Workspace, tree: Tree, sources: dict[str, str]) -> str:
-    path, body = workspace._base + "/snapshots", {"files": tree.to_json()}
-    reply = workspace._client.call("POST", path, body)
-    if reply["missing"]:
-        sizes = {entry.hash: entry.size for entry in tree}
-        _send_blobs(workspace, [(digest, sources[digest], sizes[digest]) for digest in reply["missing"]])
-        reply = workspace._client.call("POST", path, body)
-        if reply["missing"]:
-            raise SnapshotException(f"{len(reply['missing'])} files did not arrive. Submit again.")
-    return str(reply["id"])
-
-
-def _send_blobs(workspace: Workspace, blobs: list[tuple[str, str, int]]) -> None:
-    """Small ones packed together, large ones streamed, with progress where a person would wonder.
-
-    Two packs are under way at a time, so that one is read here while the server writes the other.
-    """
-    from concurrent.futures import ThreadPoolExecutor
-
-    progress = show_progress("Sending the snapshot", sum(size for _, _, size in blobs))
-    small = [blob for blob in blobs if blob[2] <= _PACK_BYTES]
-    with ThreadPoolExecutor(2) as threads:
-        for sent in threads.map(lambda pack: _send_pack(workspace, pack), _packs(small)):
-            progress.add(sent)
-    for digest, source, size in blobs:
-        if size > _PACK_BYTES:
-            workspace._client.upload(
-                f"/blobs/{digest}",
-                lambda source=source, size=size: _counted(read_chunks(source, size), progress),  # type: ignore[misc]
-                size,
-            )
-    progress.end()
-
-
-def _packs(blobs: list[tuple[str, str, int]]) -> list[list[tuple[str, str]]]:
-    """Hash and path of what travels together."""
-    packs: list[list[tuple[str, str]]] = [[]]
-    held = 0
-    for digest, source, size in blobs:
-        if held + size > _PACK_BYTES and packs[-1]:
-            packs.append([])
-            held = 0
-        packs[-1].append((digest, source))
-        held += size
-    return packs if packs[-1] else []
-
-
-def _send_pack(workspace: Workspace, pack: list[tuple[str, str]]) -> int:
-    """How many bytes that were."""
-    contents = []
-    for _, source in pack:
-        with open(source, "rb", buffering=0) as file:
-            contents.append(file.readall())
-    body = frames.encode({"hashes": [digest for digest, _ in pack]}, contents)
-    workspace._client.call("POST", "/blobs", data=body)
-    return sum(map(len, contents))
-
-
-def _counted(chunks: Iterator[bytes], progress: Any) -> Iterator[bytes]:
-    for chunk in chunks:
-        yield chunk
-        progress.add(len(chunk))
-
-
-class _Progress:
-    """A bar in a terminal, a line now and then elsewhere; nothing for what takes no time."""
-
-    def __init__(self, what: str, total: int) -> None:
-        self._what, self._total, self._done, self._told = what, total, 0, 0.0
-        self._shown = False
-        self._noisy = total > 32 << 20
-
-    def add(self, size: int) -> None:
-        self._done += size
-        if not self._noisy:
-            return
-        part = min(1.0, self._done / max(1, self._total))
-        if part < min(1.0, self._told + (0.01 if sys.stderr.isatty() else 0.1)):
-            return
-        self._told = part
-        text = f"{self._what}: {self._done / 1e6:.0f} of {self._total / 1e6:.0f} MB ({part:.0%})"
-        if sys.stderr.isatty():
-            bar = "#" * int(part * 30)
-            sys.stderr.write(f"\r[{bar:<30}] {text}")
-        else:
-            sys.stderr.write(f"Lapis: {text}\n")
-        sys.stderr.flush()
-        self._shown = True
-
-    def end(self) -> None:
-        if self._shown and sys.stderr.isatty():
-            sys.stderr.write("\n")
-
-
-show_progress: Callable[[str, int], Any] = _Progress  # the command line puts a bar of its own here
 
 
 def _cannot_submit(config: Any) -> Exception:
@@ -383,14 +249,6 @@ def _git_facts(folder: str) -> dict[str, str]:
     from lapis.sdk.git import facts
 
     return facts(folder)
-
-
-def _cache_file(folder: str, cache: str) -> str | None:
-    try:
-        os.makedirs(cache, exist_ok=True)
-    except OSError:
-        return None  # it only saves time
-    return snapshot.cache_path_for(folder, cache)
 
 
 def _new_id(experiment: str) -> str:

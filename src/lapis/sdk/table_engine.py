@@ -1,4 +1,4 @@
-"""Streams the rows of a tabular dataset: its files, then its steps one after the other, a piece of the table at a time.
+"""Streams the rows of a tabular dataset: files or a query, then one step after the other, a piece of it at a time.
 
 PyArrow does the work: it parses CSV, JSON lines and Parquet outside Python's lock, it runs on every Python that we
 support, and most environments with pandas have it. Only the columns that the steps need are read, and `take` stops the
@@ -14,20 +14,26 @@ from contextlib import closing
 from datetime import datetime
 from typing import Any, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
+from lapis.domain.conditions import columns_of
 from lapis.errors import DatasetExecutionError, UserErrorException
 from lapis.sdk.arrow import arrow_csv, arrow_dataset, needed, pa, parquet, pc
-from lapis.sdk.column_filter import columns_of
 from lapis.sdk.column_values import FAIL, NULL
 from lapis.sdk.table_files import DelimitedFiles, JsonLinesFiles, ParquetFiles, TableFile, TableFiles, Wider
+from lapis.sdk.table_query import QueryRows
 
-_READERS = {"delimited": DelimitedFiles, "json_lines": JsonLinesFiles, "parquet": ParquetFiles}
+_READERS: Mapping[str, Callable[..., TableFiles]] = {
+    "delimited": DelimitedFiles,
+    "json_lines": JsonLinesFiles,
+    "parquet": ParquetFiles,
+    "query": QueryRows,
+}
 _EARLIEST, _LATEST = datetime(1677, 9, 21, 0, 12, 44), datetime(2262, 4, 11, 23, 47, 16)  # what pandas can count in ns
 
 
 class Table:
-    """A definition on its files."""
+    """A definition on its files, or on its query."""
 
-    def __init__(self, definition: Mapping[str, Any], files: Sequence[TableFile], on_error: str = NULL) -> None:
+    def __init__(self, definition: Mapping[str, Any], files: Sequence[Any], on_error: str = NULL) -> None:
         self._steps: list[Mapping[str, Any]] = list(definition["steps"])
         reader = definition["reader"]
         made = _READERS.get(reader["format"])
@@ -37,19 +43,21 @@ class Table:
 
     def schema(self) -> Any:
         """Names and types of its columns; an error where a step names one that is not there."""
-        return self._planned()[-1]
+        with closing(self._files):
+            return self._planned()[-1]
 
     def run(self, work: Callable[[Any, Iterator[Any]], Any]) -> Any:
         """`work(schema, tables)` on the stream of rows; again from the start when the types turn out wider."""
-        while True:
-            try:
-                schemas = self._planned()
-                with closing(self._stream(schemas)) as stream:
-                    return work(schemas[-1], stream)
-            except Wider as found:
-                self._files.widen(found.types)
-            except pa.ArrowException as error:
-                raise DatasetExecutionError(f"The table cannot be read or written: {error}", error) from None
+        with closing(self._files):
+            while True:
+                try:
+                    schemas = self._planned()
+                    with closing(self._stream(schemas)) as stream:
+                        return work(schemas[-1], stream)
+                except Wider as found:
+                    self._files.widen(found.types)
+                except pa.ArrowException as error:
+                    raise DatasetExecutionError(f"The table cannot be read or written: {error}", error) from None
 
     def _planned(self) -> list[Any]:
         """The schema before each step, and that after the last."""
@@ -248,7 +256,8 @@ def _mask(table: Any, condition: Sequence[Any]) -> Any:
     if other is None:
         return pc.is_null(column) if op == "eq" else pa.chunked_array([pa.array([False] * len(column), pa.bool_())])
     try:
-        return pc.fill_null(_COMPARE[op](column, other), False)
+        compare = _starts_with if op == "starts_with" else _COMPARE[op]
+        return pc.fill_null(compare(column, other), False)
     except (pa.ArrowException, TypeError):
         raise DatasetExecutionError(
             f"Column '{condition[1]}' is {column.type} and cannot be compared with {_named(condition[2])}."
@@ -262,6 +271,12 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "gt": pc.greater,
     "ge": pc.greater_equal,
 }
+
+
+def _starts_with(column: Any, text: Any) -> Any:
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        raise TypeError
+    return pc.starts_with(column, text.as_py())
 
 
 def _literal(operand: Mapping[str, Any], column_type: Any) -> Any:

@@ -73,6 +73,9 @@ class TableFiles:
         """The rows of the wanted files with these columns. `condition` may be used to read less, and need not be."""
         raise NotImplementedError
 
+    def close(self) -> None:
+        """What was opened to find the columns, and is not read."""
+
     def widen(self, types: Mapping[str, Any]) -> None:
         for name, kind in types.items():
             if name not in self.types:
@@ -172,7 +175,7 @@ class DelimitedFiles(BlockFiles):
                     end = _first_row_end(block)
                     cells = self._cells(file, bytes(block.slice(0, end)))
                     if own:
-                        names = _distinct(cells)
+                        names = distinct(cells)
                         self._check_header(file, names)
                         block = block.slice(end)
                     elif not names:
@@ -532,7 +535,7 @@ def _first_row_end(block: Any) -> int:
         at = end
 
 
-def _distinct(cells: Sequence[str]) -> list[str]:
+def distinct(cells: Sequence[str]) -> list[str]:
     """Names of columns: one that is empty is numbered, one that was there before gets a number too."""
     names: list[str] = []
     for number, cell in enumerate(cells):

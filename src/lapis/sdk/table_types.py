@@ -89,6 +89,8 @@ class FileType(Enum):
     GENERIC_TSV_NO_HEADER = "GenericTSVNoHeader"
     ZIP = "Zip"
     UNKNOWN = "Unknown"
+    BINARY, CSV, EXCEL, JSON = "Binary", "Csv", "Excel", "Json"
+    PARQUET, TSV, TXT = "Parquet", "Tsv", "Txt"
 
 
 class HistogramCompareMethod(Enum):

@@ -1,4 +1,4 @@
-"""Datasets of rows and columns: files, how they are read, and steps. Nothing is read until rows are asked for."""
+"""Datasets of rows and columns: files or a query, how they are read, and steps. Rows are read when they are wanted."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ import os
 from datetime import date, datetime, timedelta, timezone
 from typing import Any, Callable, Sequence
 
-from lapis.domain.data import LOCAL, File, shown_url
+from lapis.domain.data import LOCAL, QUERY, File, shown_url
 from lapis.errors import DatasetTimestampMissingError, NotThereYet, UserErrorException
 from lapis.sdk.abstract_dataset import AbstractDataset
 from lapis.sdk.column_filter import Column, Condition, parts_of, utc
 from lapis.sdk.file_dataset import FileDataset, FileDatasetFactory
 from lapis.sdk.workspace import Workspace
+
+_NO_STREAMS = "Lapis has no columns that hold files. Dataset.File.from_files() makes a dataset of files."
+_NO_PROFILES = "to_pandas_dataframe().describe() says the same of its columns."
+_BY_FILE = "to_parquet_files().download() gives a file that Dask and Spark read."
 
 
 class TabularDataset(AbstractDataset):
@@ -68,7 +72,7 @@ class TabularDataset(AbstractDataset):
     # -- columns
 
     def keep_columns(self, columns: Any, validate: bool = False) -> TabularDataset:
-        names = _names("keep_columns", columns)
+        names = column_names("keep_columns", columns)
         made: TabularDataset = self._with_step(op="keep", columns=names)
         made._forget_timestamps(lambda name: name in names)
         if validate:
@@ -76,7 +80,7 @@ class TabularDataset(AbstractDataset):
         return made
 
     def drop_columns(self, columns: Any) -> TabularDataset:
-        names = _names("drop_columns", columns)
+        names = column_names("drop_columns", columns)
         made: TabularDataset = self._with_step(op="drop", columns=names)
         made._forget_timestamps(lambda name: name not in names)
         return made
@@ -147,7 +151,7 @@ class TabularDataset(AbstractDataset):
 
         if partition_as_file_dataset:
             raise NotThereYet("TabularDataset.partition_by(partition_as_file_dataset=True)")
-        keys = _names("partition_by", partition_keys)
+        keys = column_names("partition_by", partition_keys)
         store, inside = place_in_datastore(target)
         with tempfile.TemporaryDirectory() as folder:
             written = os.path.join(folder, "rows")
@@ -158,57 +162,32 @@ class TabularDataset(AbstractDataset):
         made = TabularDatasetFactory.from_parquet_files((store, f"{inside}/**/*.parquet"), partition_format=layout)
         return made if name is None else made.register(store.workspace, name, create_new_version=True)
 
-    @property
-    def partition_keys(self) -> list[str]:
-        """The columns that come from the paths of the files."""
-        from lapis.sdk import path_columns
-
-        return path_columns.keys(self._definition["reader"]["partition_format"])
-
-    def get_partition_key_values(self, partition_keys: Any = None) -> list[dict[str, Any]]:
-        """Every combination of values that there are files for."""
-        from lapis.sdk import path_columns
-
-        chosen = self.partition_keys if partition_keys is None else _names("get_partition_key_values", partition_keys)
-        unknown = [key for key in chosen if key not in self.partition_keys]
-        if unknown:
-            known = ", ".join(self.partition_keys) or "none"
-            raise UserErrorException(f"'{unknown[0]}' is no partition key of this dataset. Partition keys: {known}.")
-        layout = self._definition["reader"]["partition_format"]
-        found: list[dict[str, Any]] = []
-        for file in self._as_files()._files():
-            values = path_columns.values(file, False, layout)
-            row = {key: values[key] for key in chosen}
-            if row and row not in found:
-                found.append(row)
-        return found
-
     # -- later
 
     def download(
         self, stream_column: Any, target_path: Any = None, overwrite: bool = False, ignore_not_found: bool = True
     ) -> Any:
-        raise NotThereYet("TabularDataset.download")
+        raise NotThereYet("TabularDataset.download", _NO_STREAMS)
 
     def mount(self, stream_column: Any, mount_point: Any = None) -> Any:
-        raise NotThereYet("TabularDataset.mount")
+        raise NotThereYet("TabularDataset.mount", _NO_STREAMS)
 
     def get_profile(self, workspace: Any = None) -> Any:
-        raise NotThereYet("TabularDataset.get_profile")
+        raise NotThereYet("TabularDataset.get_profile", _NO_PROFILES)
 
     def get_profile_runs(self, workspace: Any = None) -> Any:
-        raise NotThereYet("TabularDataset.get_profile_runs")
+        raise NotThereYet("TabularDataset.get_profile_runs", _NO_PROFILES)
 
     def submit_profile_run(self, compute_target: Any, experiment: Any, cache_datastore_name: Any = None) -> Any:
-        raise NotThereYet("TabularDataset.submit_profile_run")
+        raise NotThereYet("TabularDataset.submit_profile_run", _NO_PROFILES)
 
     def to_dask_dataframe(
         self, sample_size: int = 10000, dtypes: Any = None, on_error: str = "null", out_of_range_datetime: str = "null"
     ) -> Any:
-        raise NotThereYet("TabularDataset.to_dask_dataframe")
+        raise NotThereYet("TabularDataset.to_dask_dataframe", _BY_FILE)
 
     def to_spark_dataframe(self) -> Any:
-        raise NotThereYet("TabularDataset.to_spark_dataframe")
+        raise NotThereYet("TabularDataset.to_spark_dataframe", _BY_FILE)
 
     # -- inside
 
@@ -216,22 +195,54 @@ class TabularDataset(AbstractDataset):
         sources = {"type": "file", "sources": self._definition["sources"], "steps": []}
         return FileDataset._of(sources, self._workspace)  # type: ignore[no-any-return]
 
+    def _files(self) -> list[File]:
+        return self._as_files()._files()
+
+    @property
+    def _partition_format(self) -> str | None:
+        return self._definition["reader"]["partition_format"]  # type: ignore[no-any-return]
+
+    @property
+    def _query(self) -> dict[str, Any] | None:
+        """The source, where it is a query and no files."""
+        source: dict[str, Any] = self._definition["sources"][0]
+        return source if source["kind"] == QUERY else None
+
     def _recorded(self, workspace: Workspace) -> list[dict[str, Any]]:
-        self._workspace = self._workspace or workspace
-        return self._as_files()._recorded(workspace)
+        self._belongs_to(workspace)
+        return [] if self._query else self._as_files()._recorded(workspace)
 
     def _table(self, on_error: str = "null") -> Any:
-        from lapis.sdk import path_columns, table_engine
+        from lapis.sdk import table_engine
+
+        return table_engine.Table(self._definition, self._table_query() or self._table_files(), on_error)
+
+    def _table_query(self) -> list[Any]:
+        from lapis.sdk.datastore import Datastore
+        from lapis.sdk.query_result import open_query
+        from lapis.sdk.table_query import Query
+
+        source = self._query
+        if source is None:
+            return []
+        if self._workspace is None:
+            raise UserErrorException(f"Which workspace datastore '{source['datastore']}' belongs to is not known.")
+        store = Datastore(self._workspace, source["datastore"])
+        name = f"the query to datastore '{store.name}'"
+        return [Query(name, lambda: open_query(store._access(), source["query"], source["timeout"]))]
+
+    def _table_files(self) -> list[Any]:
+        from lapis.sdk import path_columns
         from lapis.sdk.table_files import TableFile
 
         reader = self._definition["reader"]
         files = []
-        for file in self._as_files()._files():
+        for file in self._files():
             constants = path_columns.values(file, reader["include_path"], reader["partition_format"])
             files.append(TableFile(shown_url(file.place), file.place, _fetcher(file, self._workspace), constants))
         if not files:
             raise UserErrorException("The dataset holds no file.")
-        return table_engine.Table(self._definition, files, on_error)
+        return files
 
     def _columns(self) -> Any:
         """Its schema. The first rows are read for it: an error where they cannot be."""
@@ -239,29 +250,14 @@ class TabularDataset(AbstractDataset):
 
     def _written(self, write: Callable[[str], None], how: str) -> FileDataset:
         """Written once for the same rows: the folder is named by the definition and the state of the files."""
-        import shutil
-        import tempfile
-
-        from lapis.domain import settings
         from lapis.sdk.laying import describe_all
+        from lapis.sdk.table_cache import table_cache
 
-        files = [list(file) for file in describe_all(self._as_files()._files())]
-        known = all(file[-1] is not None for file in files)  # each says what state it is in
-        key = hashlib.sha256(json.dumps([self._definition, files, how], sort_keys=True).encode()).hexdigest()[:32]
-        home = os.path.join(settings.home(), "cache", "tables")
-        os.makedirs(home, mode=0o700, exist_ok=True)
-        final = os.path.join(home, key)
-        if not (known and os.path.isdir(final)):
-            part = tempfile.mkdtemp(prefix=".part-", dir=home)
-            try:
-                write(part)
-                if not known or os.path.exists(final):
-                    final = tempfile.mkdtemp(prefix=key + "-", dir=home)
-                os.rename(part, final)
-            except BaseException:
-                shutil.rmtree(part, ignore_errors=True)
-                raise
-        return FileDatasetFactory.from_files(final, validate=False)
+        files = [] if self._query else [file.recorded() for file in describe_all(self._files())]
+        known = files and all(file["mark"] is not None for file in files)  # each says what state it is in
+        what = [self._definition, files, how, None if known else os.urandom(16).hex()]
+        key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
+        return FileDatasetFactory.from_files(table_cache().written(key, write), validate=False)
 
     def _between(self, call: str, start: Any, end: Any, include: bool, validate: bool) -> TabularDataset:
         fine, coarse = self.timestamp_columns
@@ -337,7 +333,7 @@ def _scratch() -> str:
     return _scratch_folder
 
 
-def _names(call: str, columns: Any) -> list[str]:
+def column_names(call: str, columns: Any) -> list[str]:
     names = [columns] if isinstance(columns, str) else list(columns) if isinstance(columns, Sequence) else None
     if not names or not all(isinstance(name, str) for name in names):
         raise UserErrorException(f"{call}() takes the name of a column or a list of them, not {columns!r}.")

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from typing import Any
 
+from lapis.domain.data import QUERY
 from lapis.errors import DatasetValidationError, NotThereYet, UserErrorException
 from lapis.sdk.abstract_dataset import AbstractDataset
+from lapis.sdk.abstract_datastore import AbstractDatastore
+from lapis.sdk.database_datastore import DatabaseDatastore
 from lapis.sdk.file_dataset import FileDatasetFactory
 from lapis.sdk.path_columns import check_format
+from lapis.sdk.query_result import driver_of
 from lapis.sdk.table_types import column_types, encoding_name, header_behaviour
 from lapis.sdk.tabular_dataset import TabularDataset
 
@@ -32,19 +37,11 @@ class TabularDatasetFactory:
 
         A value in quotes may hold line breaks whether or not `support_multi_line` says so.
         """
-        if not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n':
-            raise UserErrorException(f"separator must be one character, not {separator!r}.")
-        return _made(path, validate, {
-            "format": "delimited",
-            "separator": separator,
-            "header": header_behaviour(header),
-            "infer": bool(infer_column_types),
-            "types": column_types(set_column_types),
-            "empty_as_string": bool(empty_as_string),
-            "encoding": encoding_name(encoding),
-            "include_path": bool(include_path),
-            "partition_format": check_format(partition_format),
-        })  # fmt: skip
+        reader = delimited(separator, header, set_column_types, include_path, partition_format)
+        reader.update(
+            infer=bool(infer_column_types), empty_as_string=bool(empty_as_string), encoding=encoding_name(encoding)
+        )
+        return _made(path, validate, reader)
 
     @staticmethod
     def from_parquet_files(
@@ -54,12 +51,7 @@ class TabularDatasetFactory:
         set_column_types: Any = None,
         partition_format: str | None = None,
     ) -> TabularDataset:
-        return _made(path, validate, {
-            "format": "parquet",
-            "types": column_types(set_column_types),
-            "include_path": bool(include_path),
-            "partition_format": check_format(partition_format),
-        })  # fmt: skip
+        return _made(path, validate, in_parquet(set_column_types, include_path, partition_format))
 
     @staticmethod
     def from_json_lines_files(
@@ -85,9 +77,26 @@ class TabularDatasetFactory:
 
     @staticmethod
     def from_sql_query(
-        query: Any, validate: bool = True, set_column_types: Any = None, query_timeout: int = 30
+        query: Any, validate: bool = True, set_column_types: Any = None, query_timeout: Any = 30
     ) -> TabularDataset:
-        raise NotThereYet("Dataset.Tabular.from_sql_query")
+        """The rows of a query, `(datastore, 'select ...')` or a DataPath of them. It is run whenever they are read.
+
+        `query_timeout` is how many seconds to wait for the next rows, 0 for ever.
+        """
+        store, text = _store_and_query(query)
+        seconds = query_timeout.total_seconds() if isinstance(query_timeout, timedelta) else query_timeout
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < 1e6:
+            raise UserErrorException(f"query_timeout is a number of seconds, not {query_timeout!r}.")
+        if validate:
+            driver_of({"name": store.name, "type": store.datastore_type})
+        source = {"kind": QUERY, "datastore": store.name, "query": text, "timeout": seconds}
+        reader = {
+            "format": "query",
+            "types": column_types(set_column_types),
+            "include_path": False,
+            "partition_format": None,
+        }
+        return _defined([source], reader, store.workspace, validate)
 
     @staticmethod
     def register_pandas_dataframe(
@@ -141,10 +150,40 @@ class TabularDatasetFactory:
 AbstractDataset.Tabular = TabularDatasetFactory
 
 
+def delimited(separator: Any, header: Any, types: Any, include_path: bool, partition_format: Any) -> dict[str, Any]:
+    """How files of separated values are read, with the rest as it is without being asked for."""
+    if not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n':
+        raise UserErrorException(f"separator must be one character, not {separator!r}.")
+    return {
+        "format": "delimited",
+        "separator": separator,
+        "header": header_behaviour(header),
+        "infer": True,
+        "types": column_types(types),
+        "empty_as_string": False,
+        "encoding": encoding_name("utf8"),
+        "include_path": bool(include_path),
+        "partition_format": check_format(partition_format),
+    }
+
+
+def in_parquet(types: Any, include_path: bool, partition_format: Any) -> dict[str, Any]:
+    return {
+        "format": "parquet",
+        "types": column_types(types),
+        "include_path": bool(include_path),
+        "partition_format": check_format(partition_format),
+    }
+
+
 def _made(path: Any, validate: bool, reader: dict[str, Any]) -> TabularDataset:
     files = FileDatasetFactory.from_files(path, validate=False)
-    definition = {"type": "tabular", "sources": files._definition["sources"], "reader": reader, "steps": []}
-    made: TabularDataset = TabularDataset._of(definition, files._workspace)
+    return _defined(files._definition["sources"], reader, files._workspace, validate)
+
+
+def _defined(sources: list[Any], reader: dict[str, Any], workspace: Any, validate: bool) -> TabularDataset:
+    definition = {"type": "tabular", "sources": sources, "reader": reader, "steps": []}
+    made: TabularDataset = TabularDataset._of(definition, workspace)
     if not validate:
         return made
     from lapis.sdk import table_engine  # the packages it needs are the user's to install, not a fault of the data
@@ -157,18 +196,38 @@ def _made(path: Any, validate: bool, reader: dict[str, Any]) -> TabularDataset:
     return made
 
 
+def _store_and_query(query: Any) -> tuple[DatabaseDatastore, str]:
+    from lapis.sdk.data_reference import DataPath
+
+    pair = (query._datastore, query.path_on_datastore) if isinstance(query, DataPath) else query
+    if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], AbstractDatastore):
+        raise UserErrorException(f"query must be (datastore, 'select ...') or a DataPath of them, not {query!r}.")
+    store, text = pair
+    if not isinstance(store, DatabaseDatastore):
+        raise UserErrorException(
+            f"Datastore '{store.name}' is no database, so no query can be put to it. "
+            "Dataset.Tabular.from_delimited_files() and its kin read its files."
+        )
+    if not isinstance(text, str) or not text.strip():
+        raise UserErrorException(
+            f"The query to datastore '{store.name}' must be text such as 'select ...', not {text!r}."
+        )
+    return store, text.strip().rstrip(";")
+
+
 def place_in_datastore(target: Any) -> tuple[Any, str]:
     """A datastore and a path in it."""
     from lapis.sdk.data_reference import DataPath, DataReference
-    from lapis.sdk.datastore import AbstractDatastore
 
-    if isinstance(target, AbstractDatastore):
-        return target, ""
+    store, path = target, ""
     if isinstance(target, DataReference):
-        return target.datastore, (target.path_on_datastore or "").strip("/")
-    if isinstance(target, DataPath):
-        return target._datastore, (target.path_on_datastore or "").strip("/")
-    if isinstance(target, tuple) and len(target) == 2 and isinstance(target[0], AbstractDatastore):
-        if isinstance(target[1], str):
-            return target[0], target[1].strip("/")
-    raise UserErrorException(f"target must be a datastore or (datastore, 'path'), not {target!r}.")
+        store, path = target.datastore, target.path_on_datastore or ""
+    elif isinstance(target, DataPath):
+        store, path = target._datastore, target.path_on_datastore or ""
+    elif isinstance(target, tuple) and len(target) == 2:
+        store, path = target
+    if not isinstance(store, AbstractDatastore) or not isinstance(path, str):
+        raise UserErrorException(f"target must be a datastore or (datastore, 'path'), not {target!r}.")
+    if isinstance(store, DatabaseDatastore):
+        store._where()
+    return store, path.strip("/")

@@ -30,7 +30,8 @@ def wait_for_completion(run: Run, show_output: bool, raise_on_error: bool) -> di
             view, revision = seen["run"], seen["run"]["revision"]
             run._view = view
             if screen is not None:
-                screen.tell_status(view)
+                if log == _LOG or view["status"] == "Preparing":  # else: the build's last words come first
+                    screen.tell_status(view)
                 if seen["length"] > offset:
                     offset += screen.show_log(log, offset)
                 needed = _BUILD_LOG if view["status"] == "Preparing" else _LOG

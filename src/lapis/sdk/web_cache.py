@@ -39,6 +39,7 @@ class Said(NamedTuple):
     size: int | None
     mark: str | None
     ranges: bool
+    modified: float | None = None
 
 
 class WebCache:
@@ -47,10 +48,9 @@ class WebCache:
         self._mirrors = mirrors
         self._limit = limit
 
-    def describe(self, url: str) -> tuple[int | None, str | None]:
-        """Size and mark of what the address holds now; an error that says which of missing, denied, unreachable."""
-        said = self._ask(url)
-        return said.size, said.mark
+    def describe(self, url: str) -> Said:
+        """What the address holds now; an error that says which of missing, denied, unreachable."""
+        return self._ask(url)
 
     def fetch(self, url: str, progress: Progress = lambda done, total: None) -> str:
         """The path of a local copy of what the address holds now."""
@@ -221,7 +221,8 @@ class WebCache:
                 f"{shown_url(url)} is empty: it answers with no byte{self._through(url)}. {_way_out(url)}"
             )
         mark = _mark(headers)
-        return Said(size, mark, mark is not None and headers.get("Accept-Ranges") == "bytes")
+        ranges = mark is not None and headers.get("Accept-Ranges") == "bytes"
+        return Said(size, mark, ranges, _modified(headers.get("Last-Modified")))
 
     def _refused(self, url: str, status: int) -> UserErrorException:
         why = {401: "denied", 403: "denied", 404: "not there", 410: "gone"}.get(status, "refused")
@@ -280,6 +281,15 @@ def _key(url: str, said: Said) -> str:
 def _mark(headers: Any) -> str | None:
     found = headers.get("ETag") or headers.get("Last-Modified")
     return str(found) if found else None
+
+
+def _modified(text: str | None) -> float | None:
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return parsedate_to_datetime(text).timestamp() if text else None
+    except (TypeError, ValueError, OverflowError):
+        return None  # servers say all kinds of things
 
 
 def _chunks(reply: Any) -> Iterator[bytes]:

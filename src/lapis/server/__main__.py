@@ -62,6 +62,7 @@ def serve(settings: Settings) -> int:
     import uvicorn  # late: whoever lost the race for the lock need not pay for it
 
     from lapis.server.app import make_app, make_system
+    from lapis.server.one_piece import OnePieceProtocol
 
     def leave() -> None:
         system.stopping.set()
@@ -71,6 +72,7 @@ def serve(settings: Settings) -> int:
     app = make_app(system, settings.host, ready=lambda: _publish(settings, url))
     config = uvicorn.Config(
         app,
+        http=OnePieceProtocol,
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=2,
@@ -87,6 +89,7 @@ def serve(settings: Settings) -> int:
     # uvicorn would install handlers of its own and raise the signal again at the end; we just leave
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)
+    threading.Thread(target=_leave_when_home_is_gone, args=(system, lock), daemon=True).start()
     if settings.idle_seconds > 0:
         threading.Thread(target=_leave_when_idle, args=(system, settings.idle_seconds), daemon=True).start()
     import asyncio
@@ -176,6 +179,22 @@ def _leave_when_idle(system: object, seconds: float) -> None:
     while not system.stopping.wait(min(1.0, seconds / 4)):
         if time.monotonic() - system.last_request > seconds and system.shelf.runs.count_active() == 0:
             system.stop()
+
+
+def _leave_when_home_is_gone(system: object, lock: IO[str]) -> None:
+    """Somebody removed the folder: what is served here is not there any more, and another server may have the place."""
+    from lapis.server.api.system import System
+
+    assert isinstance(system, System)
+    mine = os.fstat(lock.fileno()).st_ino
+    while not system.stopping.wait(2.0):
+        try:
+            there = os.stat(lock.name).st_ino == mine
+        except OSError:
+            there = False
+        if not there:
+            system.stop()
+            return
 
 
 if __name__ == "__main__":

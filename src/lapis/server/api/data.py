@@ -88,8 +88,7 @@ def files_of_dataset(system: TheSystem, actor: TheActor, workspace_id: str, data
 
 @router.get("/runs/{run_id}/datasets")
 def datasets_of_run(system: TheSystem, actor: TheActor, workspace_id: str, run_id: str) -> Response:
-    system.runs.get(actor, workspace_id, run_id)
-    return answer({"datasets": system.shelf.assets.uses_of(workspace_id, run_id)})
+    return answer({"datasets": system.data.of_run(actor, workspace_id, run_id)})
 
 
 @router.get("/datasets/{dataset_id}/runs")

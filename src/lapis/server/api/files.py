@@ -1,41 +1,21 @@
-"""Routes of bytes: blobs, snapshots, and the files of a run."""
+"""Routes of bytes: blobs, snapshots, and the files of a run. What a snapshot comes by is in snapshots.py."""
 
 from __future__ import annotations
 
 import mimetypes
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import BinaryIO
 from urllib.parse import quote
 
 from fastapi import APIRouter, Body, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
-from lapis.domain import frames
-from lapis.domain.tree import Tree, check_path
-from lapis.errors import UserErrorException
+from lapis.domain.tree import check_path
 from lapis.server.api.system import System, TheActor, TheSystem, answer
 
 router = APIRouter()
 _CHUNK = 1 << 20
-
-
-@router.post("/blobs")
-async def put_blobs(request: Request, system: TheSystem, actor: TheActor) -> Response:
-    """Many small blobs at once: frames whose header names their hashes."""
-    actor.may_upload()
-    body = await request.body()
-    return await run_in_threadpool(_put_blobs, system, body)
-
-
-def _put_blobs(system: System, body: bytes) -> Response:
-    header, parts = frames.decode(body)
-    hashes = header.get("hashes")
-    if not isinstance(hashes, list) or len(hashes) != len(parts):
-        raise UserErrorException("The header must name one hash for each part.")
-    for digest, part in zip(hashes, parts, strict=True):
-        system.shelf.blobs.put_bytes(part, str(digest))
-    return answer({}, 201)
 
 
 @router.put("/blobs/{digest}")
@@ -55,30 +35,6 @@ def get_blob(system: TheSystem, actor: TheActor, digest: str) -> Response:
         media_type="application/octet-stream",
         headers={"Content-Length": str(size), "X-Content-Type-Options": "nosniff"},
     )
-
-
-@router.post("/blobs/missing")
-def missing(system: TheSystem, actor: TheActor, hashes: list[str] = Body(embed=True)) -> Response:  # noqa: B008
-    return answer({"missing": system.shelf.blobs.missing(hashes)})
-
-
-@router.post("/workspaces/{workspace_id}/snapshots")
-def add_snapshot(
-    system: TheSystem,
-    actor: TheActor,
-    workspace_id: str,
-    files: list[list[Any]] = Body(embed=True),  # noqa: B008
-) -> Response:
-    """Keep a snapshot, or say which of its blobs are missing: send those, then ask again."""
-    actor.may_read(workspace_id)
-    actor.may_upload()
-    tree = Tree.from_json(files)
-    if system.shelf.snapshots.has(tree.id):
-        return answer({"id": tree.id, "missing": []})
-    lacking = system.shelf.blobs.missing(entry.hash for entry in tree)
-    if not lacking:
-        system.shelf.snapshots.add(tree, system.now())
-    return answer({"id": tree.id, "missing": lacking}, 200 if lacking else 201)
 
 
 @router.get("/workspaces/{workspace_id}/snapshots/{snapshot_id}")
@@ -176,7 +132,7 @@ async def _batches(request: Request) -> AsyncIterator[bytes]:
         yield b"".join(held)
 
 
-def _chunks(file: Any) -> Iterator[bytes]:
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
     with file:
         while chunk := file.read(_CHUNK):
             yield chunk

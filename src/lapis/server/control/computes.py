@@ -58,19 +58,19 @@ class Computes:
         rules.check_cluster(_cluster(new.name, asdict(new), ()))
         check_labels("tags", new.tags)
         self._fleet.engine(new.engine, new.settings).check(new.settings)
-        body = {key: value for key, value in asdict(new).items() if key != "name"}
+        asked = {key: value for key, value in asdict(new).items() if key != "name"}
 
         def which(there: Asset | None) -> Asset | None:
             if there is None:
                 return None
-            if all(there.body.get(key) == value for key, value in body.items()):
+            if all(there.body.get(key) == value for key, value in asked.items()):
                 return there
             raise ComputeTargetException(
                 f"A compute target named '{new.name}' is there already, with other settings. Use "
                 f"ComputeTarget(ws, '{new.name}'), or update() or delete() it first."
             )
 
-        body.update(nodes=[], changed_at=self._now(), errors=[])
+        body = {**asked, "nodes": [], "changed_at": self._now(), "errors": []}
         asset = Asset(str(uuid.uuid4()), workspace_id, COMPUTE, new.name, self._now(), body=body)
         made = self._shelf.assets.add(asset, which)
         self._wake()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import uuid
 from collections.abc import Callable, Mapping
@@ -9,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lapis.data import helper
+from lapis.domain import database
 from lapis.domain.data import check_dataset_name, check_datastore_name
 from lapis.domain.object_store import check_object_store, credential_type
 from lapis.domain.run import check_labels, check_text
 from lapis.errors import Conflict, NotFound, UserErrorException
 from lapis.server.control.access import Actor
 from lapis.server.control.shelf import Shelf
-from lapis.server.store.assets import DATASET, DATASTORE, Asset
+from lapis.server.store.assets import DATASET, DATASTORE, SAVED, Asset
 from lapis.server.store.sealed import Sealer
 
 # What every workspace has, as Azure's have: a name and the type that users see.
@@ -35,7 +38,7 @@ class NewDatastore:
     name: str
     type: str
     folder: str | None = None  # of the server's machine, or
-    url: str | None = None  # scheme://container
+    url: str | None = None  # scheme://container; a database has neither
     options: dict[str, str] = field(default_factory=dict)
     credentials: dict[str, str] = field(default_factory=dict, repr=False)
     overwrite: bool = False
@@ -47,7 +50,7 @@ class NewDatastore:
 class NewDataset:
     __pydantic_config__ = {"extra": "forbid"}
 
-    name: str
+    name: str | None  # None: kept without one, as what a run read or wrote
     definition: dict[str, Any]
     files: list[dict[str, Any]] = field(default_factory=list)  # what it resolved to
     description: str | None = None
@@ -89,7 +92,7 @@ class Data:
         if new.name in BUILT_IN:
             raise Conflict(f"Datastore '{new.name}' belongs to the workspace and cannot be registered anew.")
         self._refuse_second(workspace_id, new)
-        body = self._folder_body(new) if new.url is None else self._object_body(new)
+        body = self._body(new)
         if new.overwrite:
             self._shelf.assets.remove(workspace_id, DATASTORE, new.name)
 
@@ -106,7 +109,7 @@ class Data:
         actor.may_read(workspace_id)
         actor.may_upload()
         view = self.datastore(actor, workspace_id, name)
-        if "url" not in view:
+        if "options" not in view:  # a folder, which nothing locks
             return view
         sealed = self._shelf.assets.find(workspace_id, DATASTORE, view["name"])[0].body["sealed"]
         return {**view, "credentials": self._sealer.open(sealed, f"datastore '{view['name']}'")}
@@ -114,6 +117,16 @@ class Data:
     def _refuse_second(self, workspace_id: str, new: NewDatastore) -> None:
         if not new.overwrite and self._shelf.assets.find(workspace_id, DATASTORE, new.name):
             raise _exists(new.name)
+
+    def _body(self, new: NewDatastore) -> dict[str, Any]:
+        if new.type in database.KINDS:
+            return self._database_body(new)
+        return self._folder_body(new) if new.url is None else self._object_body(new)
+
+    def _database_body(self, new: NewDatastore) -> dict[str, Any]:
+        """Not tried: the packages that reach it are those of whoever reads it."""
+        database.check_database({"type": new.type, "options": new.options, "credentials": new.credentials})
+        return {"type": new.type, "options": new.options, "sealed": self._sealer.seal(new.credentials)}
 
     def _folder_body(self, new: NewDatastore) -> dict[str, Any]:
         folder = new.folder or ""
@@ -142,7 +155,8 @@ class Data:
 
     def set_default(self, actor: Actor, workspace_id: str, name: str) -> None:
         actor.may_change_workspace()
-        self.datastore(actor, workspace_id, name)
+        if self.datastore(actor, workspace_id, name)["type"] in database.KINDS:
+            raise UserErrorException(f"Datastore '{name}' is a database; the default one must hold files.")
         workspace = self._shelf.workspaces.find(id=workspace_id)[0]
         self._shelf.workspaces.replace(dict(workspace, default_datastore=name))
 
@@ -163,7 +177,6 @@ class Data:
     def register_dataset(self, actor: Actor, workspace_id: str, new: NewDataset) -> dict[str, Any]:
         actor.may_read(workspace_id)
         actor.may_upload()
-        check_dataset_name(new.name)
         if not new.definition.get("type") or not isinstance(new.definition.get("sources"), list):
             raise UserErrorException(f"The definition of dataset '{new.name}' needs a type and sources.")
         if new.run_id is not None:
@@ -171,6 +184,20 @@ class Data:
             before = self._written_before(workspace_id, new.run_id, new.output or "")
             if before is not None:
                 return _without_files(before)  # an agent repeats itself when a reply is lost
+        kept = self._saved(workspace_id, new) if new.name is None else self._registered(workspace_id, new.name, new)
+        if new.run_id is not None:
+            self._shelf.assets.note_use(workspace_id, new.run_id, [(kept.id, "output", new.output or "")])
+        return _without_files(kept)
+
+    def _saved(self, workspace_id: str, new: NewDataset) -> Asset:
+        """The same definition again is the same dataset."""
+        name = hashlib.sha256(json.dumps(new.definition, sort_keys=True).encode()).hexdigest()
+        body = {"definition": new.definition, "files": new.files}
+        asset = Asset(str(uuid.uuid4()), workspace_id, SAVED, name, self._now(), body=body)
+        return self._shelf.assets.add(asset, lambda there: there)
+
+    def _registered(self, workspace_id: str, name: str, new: NewDataset) -> Asset:
+        check_dataset_name(name)
         tags = check_labels("tags", new.tags)
         body = {"definition": new.definition, "files": new.files, "description": new.description or "", "tags": tags}
 
@@ -180,21 +207,18 @@ class Data:
             if there.body["definition"] == new.definition:
                 return there  # the same again is the same
             raise Conflict(
-                f"There is already a dataset named '{new.name}', with another definition. Pass create_new_version=True "
+                f"There is already a dataset named '{name}', with another definition. Pass create_new_version=True "
                 "to register this one as its next version."
             )
 
-        asset = Asset(str(uuid.uuid4()), workspace_id, DATASET, new.name, self._now(), body=body)
-        kept = self._shelf.assets.add(asset, which)
-        if new.run_id is not None:
-            self._shelf.assets.note_use(workspace_id, new.run_id, [(kept.id, "output", new.output or "")])
-        return _without_files(kept)
+        asset = Asset(str(uuid.uuid4()), workspace_id, DATASET, name, self._now(), body=body)
+        return self._shelf.assets.add(asset, which)
 
     def _written_before(self, workspace_id: str, run_id: str, output: str) -> Asset | None:
         self._shelf.runs.get(workspace_id, run_id)  # NotFound
         for use in self._shelf.assets.uses_of(workspace_id, run_id):
-            if (use["role"], use["as"]) == ("output", output) and use["name"] is not None:
-                return self._shelf.assets.get(workspace_id, use["id"])
+            if (use.role, use.name) == ("output", output) and use.asset is not None:
+                return use.asset
         return None
 
     def datasets(self, actor: Actor, workspace_id: str) -> list[dict[str, Any]]:
@@ -226,7 +250,7 @@ class Data:
 
     def _dataset(self, workspace_id: str, asset_id: str) -> Asset:
         found = self._shelf.assets.get(workspace_id, asset_id)
-        if found.kind != DATASET:
+        if found.kind not in (DATASET, SAVED):
             raise NotFound(f"No dataset with id '{asset_id}' in this workspace.")
         return found
 
@@ -240,7 +264,8 @@ class Data:
         if unknown:
             raise UserErrorException(f"A dataset has no {', '.join(unknown)} to change.")
         check_text("description", changes.get("description"))
-        self._dataset(workspace_id, asset_id)
+        if self._dataset(workspace_id, asset_id).kind == SAVED:
+            raise UserErrorException("Only a registered dataset can be changed. register() keeps it under a name.")
 
         def apply(asset: Asset) -> Asset:
             tags = {**asset.body["tags"], **check_labels("tags", changes.get("tags") or {})}
@@ -262,10 +287,27 @@ class Data:
         self._dataset(workspace_id, asset_id)
         return self._shelf.assets.used_by(workspace_id, asset_id)
 
+    def of_run(self, actor: Actor, workspace_id: str, run_id: str) -> list[dict[str, Any]]:
+        """The datasets that a run read or wrote, what it calls them, and how it got them."""
+        actor.may_read(workspace_id)
+        inputs = (self._shelf.runs.get(workspace_id, run_id).job or {}).get("inputs") or []
+        modes = {each["name"]: each["mode"] for each in inputs if each["type"] == "dataset"}
+        return [
+            {
+                "id": use.asset_id,
+                "role": use.role,
+                "as": use.name,
+                "mode": modes.get(use.name) if use.role == "input" else None,
+                "dataset": None if use.asset is None else _without_files(use.asset),
+            }
+            for use in self._shelf.assets.uses_of(workspace_id, run_id)
+        ]
+
 
 def _without_files(asset: Asset) -> dict[str, Any]:
     """As lists show it: there may be many thousand files."""
-    return {key: value for key, value in asset.to_json().items() if key != "files"}
+    shown = {key: value for key, value in asset.to_json().items() if key != "files"}
+    return dict(shown, name=None, version=None) if asset.kind == SAVED else shown
 
 
 def _exists(name: str) -> Conflict:

@@ -24,7 +24,7 @@ class Address:
 
 def job_spec(
     run: RunRecord, workspace: Mapping[str, Any], experiment: Mapping[str, Any], access: Access, address: Address,
-    manifest: list[Any], now: float,
+    code: Mapping[str, Any], now: float,
 ) -> JobSpec:  # fmt: skip
     job = dict(run.job or {})
     expires = now + float(job.get("max_seconds") or 30 * 24 * 3600) + _TOKEN_MARGIN
@@ -40,7 +40,7 @@ def job_spec(
         "agent_token": access.run_token("agent", run.workspace_id, run.id, expires),
         "run_token": access.run_token("run", run.workspace_id, run.id, expires),
         "run_token_expires": expires,
-        "manifest": manifest,
+        **code,
         "target": run.target,
         "launch": run.launches + 1,
         "attempt": run.attempt,

@@ -252,7 +252,7 @@ class Reconciler:
         def apply(found: RunRecord) -> RunRecord:
             if found.ended:
                 return found
-            found = replace(found, handle=None, attempt=found.attempt + 1, nodes=())
+            found = found._replace(handle=None, attempt=found.attempt + 1, nodes=())
             why = "A node it ran on was preempted; it starts again with its outputs"
             until = "ends when there are nodes for it"
             if found.state is RunState.QUEUED:
@@ -295,8 +295,10 @@ class Reconciler:
             spec = recovery_spec(run, self._access, self._address, self._now())
         else:
             experiment = self._shelf.workspaces.experiments(run.workspace_id, run.experiment)[0]
-            manifest = self._shelf.snapshots.get(run.snapshot_id or "").to_json()
-            spec = job_spec(run, workspace, experiment, self._access, self._address, manifest, self._now())
+            tree = self._shelf.snapshots.get(run.snapshot_id or "")
+            packs = self._shelf.blobs.packs_of(entry.hash for entry in tree)
+            code = {"manifest": tree.to_json(), "packs": packs}
+            spec = job_spec(run, workspace, experiment, self._access, self._address, code, self._now())
             if run.job.get("environment"):
                 lock = self._workshop.lock(run.job["environment"]["lock"]).to_json()
                 spec = replace(spec, body={**spec.body, "lock": lock, "environments": self._workshop.root})
@@ -312,7 +314,7 @@ class Reconciler:
         self._change(run, lambda found: self._launched(found, handle, reason))
 
     def _launched(self, run: RunRecord, handle: object, reason: str) -> RunRecord:
-        run = replace(run, handle=handle, launches=run.launches + 1, last_heard=self._now())  # type: ignore[arg-type]
+        run = run._replace(handle=handle, launches=run.launches + 1, last_heard=self._now())  # type: ignore[arg-type]
         return rules.note(run, reason, at=self._now()) if reason else run
 
     def _end(self, run: RunRecord, state: RunState, reason: str, error: Mapping[str, object] | None) -> None:

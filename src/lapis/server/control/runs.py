@@ -9,7 +9,7 @@ from typing import Any
 
 from lapis.agent.mpi import find_mpirun
 from lapis.domain import run as rules
-from lapis.domain.metrics import assemble, parse_lines
+from lapis.domain.metrics import Point, assemble, parse_lines
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.tree import check_path
 from lapis.environments.resolve import number_of_packages
@@ -123,7 +123,7 @@ class Runs:
         if new.started:
             where = f"process {new.owner['pid']} on {new.owner['host']}" if new.owner else "its parent's process"
             run = rules.advance(run, RunState.RUNNING, reason=f"Logged from {where}", at=now)
-            return replace(run, last_heard=now if new.owner else None)
+            return run._replace(last_heard=now if new.owner else None)
         return run
 
     def _prepared(self, run: RunRecord, now: float) -> RunRecord:
@@ -226,12 +226,12 @@ class Runs:
                 run = rules.set_properties(run, rules.check_labels("properties", changes["properties"]))
             tags = {**run.tags, **rules.check_labels("tags", changes.get("tags") or {})}
             tags = {key: value for key, value in tags.items() if key not in (changes.get("remove_tags") or ())}
-            run = replace(run, tags=tags)
+            run = run._replace(tags=tags)
             for name in ("display_name", "description", "snapshot_id"):
                 if name in changes:
-                    run = replace(run, **{name: changes[name]})
+                    run = run._replace(**{name: changes[name]})
             if "archived" in changes:
-                run = replace(run, archived_at=self._now() if changes["archived"] else None)
+                run = run._replace(archived_at=self._now() if changes["archived"] else None)
             return run
 
         return self._told(self._shelf.runs.change(workspace_id, run_id, apply))
@@ -278,7 +278,7 @@ class Runs:
             """The agent has the last word, and will find that the run has failed whatever the exit status is."""
             if found.ended:
                 return found
-            return replace(found, error=error, cancel_requested=found.cancel_requested or actor.kind == "user")
+            return found._replace(error=error, cancel_requested=found.cancel_requested or actor.kind == "user")
 
         marked = self._shelf.runs.change(workspace_id, run_id, mark)
         self._wake()
@@ -294,7 +294,7 @@ class Runs:
             def ask(found: RunRecord) -> RunRecord:
                 if found.ended:
                     return found
-                asked = replace(found, cancel_requested=True)
+                asked = found._replace(cancel_requested=True)
                 return rules.note(asked, f"Asked to stop: {reason}", at=self._now(), until="ends when it has stopped")
 
             run = self._told(self._shelf.runs.change(workspace_id, run_id, ask))
@@ -310,9 +310,12 @@ class Runs:
 
     def ended(self, run: RunRecord) -> RunRecord:
         """A run has just ended: seal its files and let nothing below it linger."""
+        return self._settle(run, self._shelf.runs.children(run.workspace_id, run.id))
+
+    def _settle(self, run: RunRecord, children: list[RunRecord]) -> RunRecord:
         self._shelf.files.seal(run.workspace_id, run.id)
         self._heard.pop(run.id, None)
-        for child in self._shelf.runs.children(run.workspace_id, run.id):
+        for child in children:
             if child.ended:
                 continue
             if run.state is not RunState.COMPLETED:
@@ -330,7 +333,8 @@ class Runs:
     ) -> dict[str, Any]:
         """What an agent or the owner of an interactive run tells. All of it may be told again and counts once."""
         self._check_scope(actor, workspace_id, run_id)
-        positions = {}
+        positions: dict[str, int] = {}
+        journals: list[tuple[str, int, int, list[Point]]] = []
         named: dict[str, tuple[str, int]] = {}
         for kind, data in zip(header.get("parts", []), parts, strict=True):
             what = kind["kind"]
@@ -339,17 +343,23 @@ class Runs:
                     workspace_id, run_id, kind["name"], kind["offset"], data
                 )
             elif what == "journal":
-                positions[f"journal:{kind['stream']}"] = self._take_journal(
-                    workspace_id, run_id, kind["stream"], kind["offset"], data
-                )
+                points, _ = parse_lines(bytes(data))
+                journals.append((kind["stream"], kind["offset"], kind["offset"] + len(data), points))
             elif what == "file":
                 named[check_path(kind["name"])] = self._shelf.blobs.put_bytes(data)
             else:
                 raise UserErrorException(f"A report cannot hold a part of kind {what!r}.")
         for name, digest in header.get("files", {}).items():
             named[check_path(name)] = (digest, self._shelf.blobs.size(digest))
-        self._shelf.files.put(workspace_id, run_id, named, self._now())
-        run = self._take_steps(workspace_id, run_id, header)
+        with self._shelf.database.write():  # one commit for all of it
+            for stream, start, end, points in journals:
+                position = self._shelf.metrics.append(workspace_id, run_id, stream, start, end, points)
+                positions[f"journal:{stream}"] = position
+            self._shelf.files.put(workspace_id, run_id, named, self._now())
+            run, ends_now = self._take_steps(workspace_id, run_id, header)
+            children = self._shelf.runs.children(workspace_id, run_id) if ends_now else []
+        if ends_now:
+            self._settle(run, children)
         self._bulletin.tell(run_id)
         reply = {"positions": positions, "cancel": run.cancel_requested, "state": run.state.value}
         return {**reply, "nodes": list(run.nodes)} if run.nodes else reply
@@ -358,29 +368,23 @@ class Runs:
         check_path(name)
         return self._shelf.files.append(workspace_id, run_id, name, offset, data, self._now(), _aliases(name))
 
-    def _take_journal(self, workspace_id: str, run_id: str, stream: str, offset: int, data: memoryview) -> int:
-        if not len(data):
-            return self._shelf.metrics.position(workspace_id, run_id, stream)
-        points, _ = parse_lines(bytes(data))
-        return self._shelf.metrics.append(workspace_id, run_id, stream, offset, offset + len(data), points)
-
-    def _take_steps(self, workspace_id: str, run_id: str, header: Mapping[str, Any]) -> RunRecord:
+    def _take_steps(self, workspace_id: str, run_id: str, header: Mapping[str, Any]) -> tuple[RunRecord, bool]:
+        """The run as it is then, and whether this ended it."""
         now = self._now()
-        run = self._shelf.runs.get(workspace_id, run_id)
-        news = header.get("steps") or header.get("verdict")
-        if not news and (not header.get("node") or _told_node(run, header["node"]) == run):
+        if not (header.get("steps") or header.get("verdict")) and not self._tells_of_node(workspace_id, run_id, header):
+            run = self._shelf.runs.get(workspace_id, run_id)
             if not run.ended:
                 if now - self._heard.get(run_id, 0.0) > _HEARD_EVERY:
                     self._shelf.runs.heard(workspace_id, run_id, now)
                 self._heard[run_id] = now
-            return run
+            return run, False
         ends_now = False
 
         def apply(found: RunRecord) -> RunRecord:
             nonlocal ends_now
             if found.ended:
                 return found
-            found = _told_steps(replace(found, last_heard=now), header.get("steps", []))
+            found = _told_steps(found._replace(last_heard=now), header.get("steps", []))
             if header.get("node"):
                 found = _told_node(found, header["node"])
             if header.get("verdict"):
@@ -388,8 +392,14 @@ class Runs:
                 ends_now = True
             return found
 
-        run = self._shelf.runs.change(workspace_id, run_id, apply)
-        return self.ended(run) if ends_now else run
+        return self._shelf.runs.change(workspace_id, run_id, apply), ends_now
+
+    def _tells_of_node(self, workspace_id: str, run_id: str, header: Mapping[str, Any]) -> bool:
+        """Whether a report says something of its node that it had not said before."""
+        if not header.get("node"):
+            return False
+        run = self._shelf.runs.get(workspace_id, run_id)
+        return _told_node(run, header["node"]) != run
 
     # -- read
 
@@ -435,7 +445,7 @@ class Runs:
     def _fresh(self, run: RunRecord) -> RunRecord:
         """With the newest sign of life, which is written down only now and then."""
         heard = self._heard.get(run.id)
-        return run if heard is None or heard <= (run.last_heard or 0.0) else replace(run, last_heard=heard)
+        return run if heard is None or heard <= (run.last_heard or 0.0) else run._replace(last_heard=heard)
 
     def _told(self, run: RunRecord) -> RunRecord:
         self._bulletin.tell(run.id)
@@ -476,13 +486,13 @@ def _told_node(run: RunRecord, told: Mapping[str, Any]) -> RunRecord:
     nodes = [dict(each) for each in run.nodes]
     nodes += [{} for _ in range(int(told["index"]) + 1 - len(nodes))]
     nodes[int(told["index"])].update(told)  # an agent that took over tells less than the one before it
-    return replace(run, nodes=tuple(nodes)) if tuple(nodes) != run.nodes else run
+    return run._replace(nodes=tuple(nodes)) if tuple(nodes) != run.nodes else run
 
 
 def _told_verdict(run: RunRecord, verdict: Mapping[str, Any], now: float) -> RunRecord:
     """`run` ended as its agent or owner says; but if fail() was called for it, it has failed."""
     notices = tuple(str(notice) for notice in verdict.get("notices") or ())
-    run = replace(run, warnings=(*run.warnings, *notices))
+    run = run._replace(warnings=(*run.warnings, *notices))
     state, reason, error = RunState(verdict["state"]), str(verdict["reason"]), verdict.get("error")
     if run.error and state is not RunState.FAILED:
         state, reason, error = RunState.FAILED, str(run.error["message"]), run.error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
@@ -15,6 +15,7 @@ from lapis.server.store.database import Database
 from lapis.server.store.tables import assets, run_assets, runs
 
 DATASTORE, DATASET, ENVIRONMENT, COMPUTE = "datastore", "dataset", "environment", "compute"
+SAVED = "saved-dataset"  # a definition without a name: what a run read or wrote that nobody registered
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,15 @@ class Asset:
 
     def to_json(self) -> dict[str, Any]:
         return {"id": self.id, "name": self.name, "version": self.version, "created_at": self.created_at, **self.body}
+
+
+class Use(NamedTuple):
+    """That a run read or wrote an asset."""
+
+    asset_id: str
+    role: str  # input or output
+    name: str  # as the run calls it
+    asset: Asset | None  # None: it was removed since
 
 
 class AssetStore:
@@ -147,10 +157,10 @@ class AssetStore:
         with self._database.read() as connection:
             return [{"run_id": row.id, "role": row.role, "name": row.name} for row in connection.execute(query)]
 
-    def uses_of(self, workspace_id: str, run_id: str) -> list[dict[str, Any]]:
+    def uses_of(self, workspace_id: str, run_id: str) -> list[Use]:
         """The assets that a run read or wrote."""
         query = (
-            select(run_assets, assets.c.name.label("asset_name"), assets.c.version)
+            select(run_assets.c.asset_id, run_assets.c.role, run_assets.c.name.label("called"), assets)
             .join(runs, runs.c.pk == run_assets.c.run_pk)
             .outerjoin(assets, assets.c.id == run_assets.c.asset_id)
             .where(runs.c.workspace_id == workspace_id, runs.c.id == run_id)
@@ -158,13 +168,7 @@ class AssetStore:
         )
         with self._database.read() as connection:
             return [
-                {
-                    "id": row.asset_id,
-                    "role": row.role,
-                    "as": row.name,
-                    "name": row.asset_name,
-                    "version": row.version,
-                }
+                Use(row.asset_id, row.role, row.called, _to_asset(row) if row.id is not None else None)
                 for row in connection.execute(query)
             ]
 

@@ -1,24 +1,28 @@
-"""Keeps bytes under the hash of what they are, in a folder."""
+"""Keeps bytes under the hash of what they are, in a folder: each in a file of its own, or small ones in packs."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import FileIO
 from typing import BinaryIO
 
+from lapis.domain.packs import SMALL
 from lapis.errors import NotFound, StorageFull, UserErrorException
+from lapis.server.store.packs import PackFolder
 
+_PACKED_FROM = 16  # fewer blobs than this that come at once are files of their own
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 class BlobFolder:
-    """A blob is written whole under a name nobody reads, then renamed: what has its name is complete."""
+    """A blob or a pack is written whole under a name nobody reads, then renamed: what has its name is complete."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -26,28 +30,30 @@ class BlobFolder:
         self._made: set[str] = set()
         self._names = itertools.count()
         os.makedirs(self._incoming, exist_ok=True)
+        for left in os.listdir(self._incoming):
+            _remove(os.path.join(self._incoming, left))  # of a server that was killed: nobody will finish it
+        self._packs = PackFolder(os.path.join(root, "packs"))
 
     def path(self, digest: str) -> str:
         if not _HASH.fullmatch(digest):
             raise UserErrorException(f"{digest[:80]!r} is not the sha256 of anything.")
-        return os.path.join(self.root, digest[:2], digest[2:])
+        return f"{self.root}/{digest[:2]}/{digest[2:]}"
 
     def has(self, digest: str) -> bool:
-        return os.path.exists(self.path(digest))
+        return digest in self._packs or os.access(self.path(digest), os.F_OK)
 
     def missing(self, digests: Iterable[str]) -> list[str]:
-        """Those that are not here: one look at a folder for all that would lie in it."""
-        known: dict[str, set[str]] = {}
-        lacking = []
-        for digest in dict.fromkeys(digests):
-            folder, name = os.path.split(self.path(digest))
-            if folder not in known:
-                known[folder] = set(os.listdir(folder)) if os.path.isdir(folder) else set()
-            if name not in known[folder]:
-                lacking.append(digest)
-        return lacking
+        """Those that are not here."""
+        return [digest for digest in dict.fromkeys(digests) if not self.has(digest)]
+
+    def packs_of(self, digests: Iterable[str]) -> list[str]:
+        """The names, below `packs`, of those that hold some of these blobs; the others are files of their own."""
+        return self._packs.names(digests)
 
     def size(self, digest: str) -> int:
+        packed = self._packs.size(digest)
+        if packed is not None:
+            return packed
         try:
             return os.path.getsize(self.path(digest))
         except FileNotFoundError:
@@ -57,7 +63,10 @@ class BlobFolder:
         try:
             return open(self.path(digest), "rb")
         except FileNotFoundError:
-            raise NotFound(f"No blob {digest} is stored here.") from None
+            packed = self._packs.read(digest)
+        if packed is None:
+            raise NotFound(f"No blob {digest} is stored here.")
+        return io.BytesIO(packed)
 
     def put(self, chunks: Iterable[bytes | memoryview], expected: str | None = None) -> tuple[str, int]:
         """Store what the chunks hold; give its hash and size. `expected` must be its hash."""
@@ -72,11 +81,30 @@ class BlobFolder:
 
     def put_bytes(self, data: bytes | memoryview, expected: str | None = None) -> tuple[str, int]:
         """As `put`, for what is in memory: the hash is known, and checked, before anything is written."""
-        name = hashlib.sha256(data).hexdigest()
-        if expected is not None and name != expected:
-            raise _other_hash(expected, name)
-        temporary = os.path.join(self._incoming, f"{os.getpid()}-{next(self._names)}")
-        try:
+        name = _checked_hash(data, expected)
+        self._write(name, data)
+        return name, len(data)
+
+    def put_all(self, blobs: Sequence[tuple[str, memoryview]]) -> int:
+        """Store blobs that came together, all of them or none if a hash is wrong; give how many were here before.
+
+        Many small ones become a pack.
+        """
+        given = {_checked_hash(data, expected): data for expected, data in blobs}
+        fresh = self.missing(given)
+        small = [(name, given[name]) for name in fresh if len(given[name]) <= SMALL]
+        if len(small) >= _PACKED_FROM:
+            temporary = self._temporary()
+            with self._cleared(temporary):
+                self._packs.add(small, temporary)
+        for name in fresh:
+            if name not in self._packs:
+                self._write(name, given[name])
+        return len(given) - len(fresh)
+
+    def _write(self, name: str, data: bytes | memoryview) -> None:
+        temporary = self._temporary()
+        with self._cleared(temporary):
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             try:
                 written = os.write(descriptor, data) if len(data) else 0
@@ -85,15 +113,20 @@ class BlobFolder:
             finally:
                 os.close(descriptor)
             self.publish(temporary, name)
-        except OSError as error:
-            _remove(temporary)
-            with _full_disk_is_clear(self.root):
-                raise error
-        return name, len(data)
+
+    @contextmanager
+    def _cleared(self, temporary: str) -> Iterator[None]:
+        """What fails leaves nothing behind."""
+        with _full_disk_is_clear(self.root):
+            try:
+                yield
+            except OSError:
+                _remove(temporary)
+                raise
 
     def writer(self) -> BlobWriter:
         """For a blob that comes bit by bit."""
-        return BlobWriter(self, os.path.join(self._incoming, f"{os.getpid()}-{next(self._names)}"))
+        return BlobWriter(self, self._temporary())
 
     def adopt(self, path: str) -> tuple[str, int]:
         """Store a finished file of the same file system without copying it; give its hash and size."""
@@ -102,7 +135,7 @@ class BlobFolder:
             while chunk := file.read(1 << 20):
                 digest.update(chunk)
                 size += len(chunk)
-        temporary = os.path.join(self._incoming, f"{os.getpid()}-{next(self._names)}")
+        temporary = self._temporary()
         os.link(path, temporary)
         self.publish(temporary, digest.hexdigest())
         return digest.hexdigest(), size
@@ -114,6 +147,9 @@ class BlobFolder:
             os.makedirs(folder, exist_ok=True)
             self._made.add(folder)
         os.replace(temporary, final)
+
+    def _temporary(self) -> str:
+        return os.path.join(self._incoming, f"{os.getpid()}-{next(self._names)}")
 
 
 class BlobWriter:
@@ -143,6 +179,13 @@ class BlobWriter:
     def abandon(self) -> None:
         self._file.close()
         _remove(self._temporary)
+
+
+def _checked_hash(data: bytes | memoryview, expected: str | None) -> str:
+    name = hashlib.sha256(data).hexdigest()
+    if expected is not None and name != expected:
+        raise _other_hash(expected, name)
+    return name
 
 
 def _other_hash(expected: str, name: str) -> UserErrorException:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection, create_engine, event, text
-from sqlalchemy.exc import DatabaseError, OperationalError
+from sqlalchemy.exc import DatabaseError
 
 from lapis.errors import AzureMLException, Conflict, StorageFull
 
@@ -24,32 +24,52 @@ class Database:
         self.path = path
         self._writing = threading.Lock()
         self._writer: Connection | None = None
+        self._writes: int | None = None  # the thread that does
         os.makedirs(os.path.dirname(path), exist_ok=True)
         self._engine = create_engine(
-            f"sqlite:///{path}", pool_size=41, max_overflow=0, connect_args={"check_same_thread": False}
+            f"sqlite:///{path}",
+            pool_size=41,
+            max_overflow=0,
+            paramstyle="named",  # so that prepared statements take their values by name with any driver
+            connect_args={"check_same_thread": False},
         )
         event.listen(self._engine, "connect", _configure)
         self._upgrade()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
+        """Within a write of the same thread: a part of it, which sees what it wrote."""
+        if self._writes == threading.get_ident():
+            assert self._writer is not None
+            yield self._writer
+            return
         with _clear_errors(self.path), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """A transaction that is committed at the end of the block, or leaves nothing behind."""
+        """A transaction that is committed at the end of the block, or leaves nothing behind.
+
+        Within another one of the same thread it is a part of that: several stores can write in one commit.
+        """
+        if self._writes == threading.get_ident():
+            assert self._writer is not None
+            yield self._writer
+            return
         with _clear_errors(self.path), self._writing:
             if self._writer is None:
                 self._writer = self._engine.connect()  # one for all writes: only one can write at a time
             connection = self._writer
+            driver = connection.connection
             try:
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                self._writes = threading.get_ident()
+                driver.cursor().execute("BEGIN IMMEDIATE")
                 yield connection
-                connection.commit()
-            except BaseException:
+                driver.commit()
+            finally:
+                self._writes = None
+                driver.rollback()  # nothing, if it was committed
                 connection.rollback()
-                raise
 
     @property
     def busy(self) -> bool:
@@ -106,8 +126,8 @@ def _configure(connection: sqlite3.Connection, _: object) -> None:
 def _clear_errors(path: str) -> Iterator[None]:
     try:
         yield
-    except (OperationalError, DatabaseError) as error:
-        said = str(error.orig)
+    except (DatabaseError, sqlite3.DatabaseError) as error:  # SQLAlchemy's, or from a prepared statement
+        said = str(getattr(error, "orig", error))
         if "disk is full" in said or "disk I/O error" in said:
             raise StorageFull(
                 f"The disk that holds {path} is full ({said}). Free some space; what was not acknowledged is kept by "

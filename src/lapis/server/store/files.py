@@ -91,20 +91,16 @@ class FileStore:
             return max(length, offset + len(data))
 
     def read(self, workspace_id: str, run_id: str, file: RunFile, start: int = 0) -> Iterator[bytes]:
-        """The file's bytes from `start`, as far as they go now."""
+        """The file's bytes from `start`, as far as they go now. What cannot be read is said before the first."""
         growing = file.alias_of or file.name
-        source = self._blobs.path(file.hash) if file.hash else self._path(workspace_id, run_id, growing)
         try:
-            opened: BinaryIO = open(source, "rb")
+            opened = self._blobs.open(file.hash) if file.hash else open(self._path(workspace_id, run_id, growing), "rb")
         except FileNotFoundError:  # it grew a moment ago and was sealed meanwhile
             fresh = self.get(workspace_id, run_id, file.name)
-            if fresh.hash is None or fresh.hash == file.hash:
+            if fresh.hash is None:
                 raise NotFound(f"The bytes of '{file.name}' of run {run_id} are not there any more.") from None
             opened = self._blobs.open(fresh.hash)
-        with opened:
-            opened.seek(start)
-            while chunk := opened.read(1 << 20):
-                yield chunk
+        return _chunks(opened, start)
 
     def seal(self, workspace_id: str, run_id: str) -> None:
         """The run has ended: what grew becomes blobs. May be repeated after a crash half way."""
@@ -176,6 +172,13 @@ class FileStore:
         if row is None:
             raise NotFound(f"Run {run_id} has no file named '{name}'. get_file_names() lists what it has.")
         return _to_file(row)
+
+
+def _chunks(file: BinaryIO, start: int) -> Iterator[bytes]:
+    with file:
+        file.seek(start)
+        while chunk := file.read(1 << 20):
+            yield chunk
 
 
 def _append_all(path: str, data: memoryview, length: int) -> None:

@@ -13,6 +13,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from lapis.domain.metrics import REFERENCE, SCALAR, Point, number_of
 from lapis.errors import NotFound
 from lapis.server.store.database import Database
+from lapis.server.store.prepared import Prepared
 from lapis.server.store.tables import journals, metric_points, metric_series, runs
 
 
@@ -54,11 +55,6 @@ class MetricStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def position(self, workspace_id: str, run_id: str, stream: str) -> int:
-        with self._database.read() as connection:
-            run = _run(connection, workspace_id, run_id)
-            return _position(connection, run.pk, stream)
-
     def append(self, workspace_id: str, run_id: str, stream: str, start: int, end: int, points: Iterable[Point]) -> int:
         """Take up the points of journal bytes `start` to `end`; give the position reached.
 
@@ -67,7 +63,7 @@ class MetricStore:
         with self._database.write() as connection:
             run = _run(connection, workspace_id, run_id)
             position = _position(connection, run.pk, stream)
-            if start != position:
+            if start != position or start == end:
                 return position
             by_run: dict[str, list[Point]] = {}
             for point in points:
@@ -76,7 +72,7 @@ class MetricStore:
                 target = run if owner == run_id else _descendant(connection, workspace_id, run, owner)
                 if target is not None:  # a child that was deleted meanwhile takes its points along
                     _append(connection, target, group)
-            connection.execute(_MOVE, {"run_pk": run.pk, "stream": stream, "position": end})
+            _MOVE.run(connection, [{"run_pk": run.pk, "stream": stream, "position": end}])
             return end
 
     def points(self, workspace_id: str, run_ids: list[str], name: str | None = None) -> dict[str, list[Point]]:
@@ -162,22 +158,30 @@ def _thin(points: list[tuple[float, int | None, float]], most: int) -> list[tupl
     return [points[i] for i in sorted(kept)]
 
 
-# Statements of the hot path, made once: building them again costs more than SQLite needs to run them.
-_RUN = select(runs.c.pk, runs.c.id, runs.c.root_id, runs.c.experiment_pk).where(
-    runs.c.workspace_id == bindparam("w"), runs.c.id == bindparam("r")
+_RUN = Prepared(
+    select(runs.c.pk, runs.c.id, runs.c.root_id, runs.c.experiment_pk).where(
+        runs.c.workspace_id == bindparam("w"), runs.c.id == bindparam("r")
+    )
 )
-_POSITION = select(journals.c.position).where(journals.c.run_pk == bindparam("p"), journals.c.stream == bindparam("s"))
-_SERIES = select(metric_series).where(metric_series.c.run_pk == bindparam("p"))
-_ADD_SERIES = insert(metric_series).returning(metric_series.c.pk, sort_by_parameter_order=True)
-_ADD_POINTS = insert(metric_points)
-_SUM_UP = update(metric_series).where(metric_series.c.pk == bindparam("which"))
-_MOVE = upsert(journals).on_conflict_do_update(
-    index_elements=["run_pk", "stream"], set_={"position": upsert(journals).excluded.position}
+_POSITION = Prepared(
+    select(journals.c.position).where(journals.c.run_pk == bindparam("p"), journals.c.stream == bindparam("s"))
+)
+_SERIES = Prepared(select(metric_series).where(metric_series.c.run_pk == bindparam("p")))
+_SUMMARY = ("points", "last", "least", "greatest")
+_ADD_SERIES = Prepared(
+    insert(metric_series).returning(metric_series.c.pk), ("run_pk", "experiment_pk", "name", "kind", *_SUMMARY)
+)
+_ADD_POINTS = Prepared(insert(metric_points))
+_SUM_UP = Prepared(update(metric_series).where(metric_series.c.pk == bindparam("which")), _SUMMARY)
+_MOVE = Prepared(
+    upsert(journals).on_conflict_do_update(
+        index_elements=["run_pk", "stream"], set_={"position": upsert(journals).excluded.position}
+    )
 )
 
 
 def _run(connection: Connection, workspace_id: str, run_id: str) -> Any:
-    row = connection.execute(_RUN, {"w": workspace_id, "r": run_id}).first()
+    row = _RUN.first(connection, {"w": workspace_id, "r": run_id})
     if row is None:
         raise NotFound(f"No run with id '{run_id}' in this workspace.")
     return row
@@ -197,13 +201,14 @@ def _descendant(connection: Connection, workspace_id: str, run: Any, run_id: str
 
 
 def _position(connection: Connection, run_pk: int, stream: str) -> int:
-    return int(connection.execute(_POSITION, {"p": run_pk, "s": stream}).scalar() or 0)
+    row = _POSITION.first(connection, {"p": run_pk, "s": stream})
+    return 0 if row is None else int(row.position)
 
 
 def _append(connection: Connection, run: Any, points: list[Point]) -> None:
     known = {
         row.name: _Series(row.pk, row.kind, row.points, row.last, row.least, row.greatest)
-        for row in connection.execute(_SERIES, {"p": run.pk})
+        for row in _SERIES.all(connection, {"p": run.pk})
     }
     fresh: dict[str, _Series] = {}
     for point in points:
@@ -211,15 +216,11 @@ def _append(connection: Connection, run: Any, points: list[Point]) -> None:
         if series is None:
             series = fresh[point.name] = _Series(0, point.kind, 0, None, None, None)
         series.add(point)
-    if fresh:
-        home = {"run_pk": run.pk, "experiment_pk": run.experiment_pk}
-        rows = [{**home, "name": name, "kind": s.kind, **s.summary()} for name, s in fresh.items()]
-        for series, pk in zip(fresh.values(), connection.execute(_ADD_SERIES, rows).scalars(), strict=True):
-            series.pk = pk
+    for name, series in fresh.items():
+        about = {"run_pk": run.pk, "experiment_pk": run.experiment_pk, "name": name, "kind": series.kind}
+        series.pk = _ADD_SERIES.first(connection, {**about, **series.summary()}).pk
     grown = [series for series in known.values() if series.rows]
-    if grown:
-        connection.execute(_SUM_UP, [dict(series.summary(), which=series.pk) for series in grown])
-    connection.execute(
-        _ADD_POINTS,
-        [dict(row, series_pk=series.pk) for series in (*grown, *fresh.values()) for row in series.rows],
+    _SUM_UP.run(connection, [dict(series.summary(), which=series.pk) for series in grown])
+    _ADD_POINTS.run(
+        connection, [dict(row, series_pk=series.pk) for series in (*grown, *fresh.values()) for row in series.rows]
     )

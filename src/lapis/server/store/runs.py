@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -22,11 +22,12 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.dialects.sqlite import insert as upsert
 
 from lapis.domain.run import RunRecord, RunState
 from lapis.errors import Conflict, NotFound
 from lapis.server.store.database import Database
+from lapis.server.store.prepared import Prepared
 from lapis.server.store.tables import (
     experiments,
     journals,
@@ -95,7 +96,7 @@ class RunStore:
         return kept
 
     def _add(self, connection: Connection, run: RunRecord, experiment: dict[str, Any]) -> RunRecord:
-        home = connection.execute(_COUNT_UP, {"w": run.workspace_id, "n": run.experiment}).first()
+        home = _COUNT_UP.first(connection, {"w": run.workspace_id, "n": run.experiment})
         if home is None:  # the first run of this experiment makes it
             home = connection.execute(
                 insert(experiments)
@@ -108,17 +109,16 @@ class RunStore:
                 )
                 .returning(experiments.c.pk, experiments.c.runs)
             ).one()
-        run = replace(run, number=home.runs)
-        try:
-            pk = connection.execute(_INSERT, dict(_to_row(run), experiment_pk=home.pk)).scalar_one()
-        except IntegrityError:
-            raise _Known(run) from None
-        _write_labels(connection, pk, run)
+        run = run._replace(number=home.runs)
+        added = _INSERT.first(connection, dict(_to_row(run), experiment_pk=home.pk))
+        if added is None:
+            raise _Known(run)
+        _write_labels(connection, added.pk, run)
         return run
 
     def get(self, workspace_id: str, run_id: str) -> RunRecord:
         with self._database.read() as connection:
-            return _to_record(_found(connection.execute(_ONE, {"w": workspace_id, "r": run_id}).first(), run_id))
+            return _to_record(_found(_ONE.first(connection, {"w": workspace_id, "r": run_id}), run_id))
 
     def find(self, where: RunFilter, limit: int, cursor: int | None = None) -> tuple[list[RunRecord], int | None]:
         """A page, and the cursor of the next page or None. Never reads metric points."""
@@ -140,7 +140,7 @@ class RunStore:
     def children(self, workspace_id: str, run_id: str) -> list[RunRecord]:
         """Those directly below, oldest first."""
         with self._database.read() as connection:
-            return [_to_record(row) for row in connection.execute(_CHILDREN, {"w": workspace_id, "r": run_id})]
+            return [_to_record(row) for row in _CHILDREN.all(connection, {"w": workspace_id, "r": run_id})]
 
     def count_active(self, workspace_id: str | None = None) -> int:
         """How many runs have not ended."""
@@ -176,13 +176,13 @@ class RunStore:
     def change(self, workspace_id: str, run_id: str, how: Callable[[RunRecord], RunRecord]) -> RunRecord:
         """Read, change and keep in one transaction, so that no other change comes between."""
         with self._database.write() as connection:
-            row = _found(connection.execute(_ONE, {"w": workspace_id, "r": run_id}).first(), run_id)
+            row = _found(_ONE.first(connection, {"w": workspace_id, "r": run_id}), run_id)
             before = _to_record(row)
             after = how(before)
             if after == before:
                 return before
-            after = replace(after, revision=before.revision + 1)
-            connection.execute(_REPLACE, dict(_to_row(after), which=row.pk))
+            after = after._replace(revision=before.revision + 1)
+            _REPLACE.run(connection, [dict(_to_row(after), which=row.pk)])
             if (after.tags, after.properties) != (before.tags, before.properties):
                 connection.execute(delete(run_labels).where(run_labels.c.run_pk == row.pk))
                 _write_labels(connection, row.pk, after)
@@ -208,21 +208,6 @@ def remove_runs(connection: Connection, which: ColumnElement[bool]) -> None:
     for table in (metric_series, journals, run_files, run_labels, run_assets):
         connection.execute(delete(table).where(table.c.run_pk.in_(mine)))
     connection.execute(delete(runs).where(which))
-
-
-# Statements of the hot path, made once: building them again costs more than SQLite needs to run them.
-_ONE = select(runs).where(runs.c.workspace_id == bindparam("w"), runs.c.id == bindparam("r"))
-_CHILDREN = (
-    select(runs).where(runs.c.workspace_id == bindparam("w"), runs.c.parent_id == bindparam("r")).order_by(runs.c.pk)
-)
-_COUNT_UP = (
-    update(experiments)
-    .where(experiments.c.workspace_id == bindparam("w"), experiments.c.name == bindparam("n"))
-    .values(runs=experiments.c.runs + 1)
-    .returning(experiments.c.pk, experiments.c.runs)
-)
-_INSERT = insert(runs).returning(runs.c.pk)
-_REPLACE = update(runs).where(runs.c.pk == bindparam("which"))
 
 
 class _Known(Exception):
@@ -286,6 +271,19 @@ _MINDED = select(runs).where(runs.c.minded == bindparam("how")).order_by(runs.c.
 
 _COLUMNS = ("workspace_id", "id", "parent_id", "root_id", "type", "target", "created_at",
             "archived_at", "last_heard", "revision")  # fmt: skip
+_WRITTEN = (*_COLUMNS, "state", "ended", "minded", "body")
+_ONE = Prepared(select(runs).where(runs.c.workspace_id == bindparam("w"), runs.c.id == bindparam("r")))
+_CHILDREN = Prepared(
+    select(runs).where(runs.c.workspace_id == bindparam("w"), runs.c.parent_id == bindparam("r")).order_by(runs.c.pk)
+)
+_COUNT_UP = Prepared(
+    update(experiments)
+    .where(experiments.c.workspace_id == bindparam("w"), experiments.c.name == bindparam("n"))
+    .values(runs=experiments.c.runs + literal_column("1"))
+    .returning(experiments.c.pk, experiments.c.runs)
+)
+_INSERT = Prepared(upsert(runs).on_conflict_do_nothing().returning(runs.c.pk), (*_WRITTEN, "experiment_pk"))
+_REPLACE = Prepared(update(runs).where(runs.c.pk == bindparam("which")), _WRITTEN)
 
 
 def _to_row(run: RunRecord) -> dict[str, Any]:

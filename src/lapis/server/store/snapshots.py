@@ -25,7 +25,7 @@ class SnapshotStore:
 
     def add(self, tree: Tree, at: float) -> None:
         """Keep a tree whose blobs are all here. The same tree again is silent."""
-        manifest, _ = self._blobs.put([json.dumps(tree.to_json(), separators=(",", ":")).encode()])
+        manifest, _ = self._blobs.put_bytes(json.dumps(tree.to_json(), separators=(",", ":")).encode())
         with self._database.write() as connection:
             connection.execute(
                 upsert(snapshots)
