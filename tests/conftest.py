@@ -47,7 +47,7 @@ class Home:
         while started(pid) is not None:
             pass
 
-    def end(self) -> None:
+    def end(self, keep_files: bool = False) -> None:
         pid = self.server_pid
         if pid is not None:
             try:
@@ -60,7 +60,8 @@ class Home:
             except ProcessLookupError:
                 pass
         mounts.detach_below(str(self.path))
-        shutil.rmtree(self.path, ignore_errors=True)
+        if not keep_files:
+            shutil.rmtree(self.path, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

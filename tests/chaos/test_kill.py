@@ -10,12 +10,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from azureml.core.compute import AmlCompute, ComputeTarget
+from azureml.core.runconfig import PyTorchConfiguration
 from lapis.sdk import local
 from lapis.sdk.experiment import Experiment
 from lapis.sdk.run import Run
@@ -59,6 +61,33 @@ def test_a_run_survives_the_death_of_its_server_and_its_agent(
     assert log_of(run) == [f"line {number}" for number in range(POINTS)]
     assert "outputs/end.txt" in run.get_file_names()
     assert len(done.read_text().split()) == POINTS, "the script itself was never disturbed"
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(1, 15))])
+def test_a_run_on_two_nodes_survives_the_death_of_its_server_and_its_agents(
+    seed: int, home: Home, script: Callable[..., str], tmp_path: Path
+) -> None:
+    chance = random.Random(seed)
+    workspace = Workspace.from_config()
+    ComputeTarget.create(workspace, "nodes", AmlCompute.provisioning_configuration(max_nodes=2))
+    code = SCRIPT.replace("sys.argv[1]", 'sys.argv[1] + os.environ["RANK"]').replace(
+        '"number"', '"number-" + os.environ["RANK"]'
+    )
+    config = ScriptRunConfig(
+        script(code), "train.py", arguments=[tmp_path / "done"], compute_target="nodes",
+        distributed_job_config=PyTorchConfiguration("Gloo", process_count=4, node_count=2),
+    )  # fmt: skip
+    run = Experiment(workspace, "chaos").submit(config)
+    killer = threading.Thread(target=kill_at_random, args=(chance, home, run.id, ("", "nodes/1")))
+    killer.start()
+    details = run.wait_for_completion()
+    killer.join()
+    assert details["status"] == "Completed", details
+    for rank in range(4):
+        assert run.get_metrics()[f"number-{rank}"] == list(range(POINTS))
+        log = run._text_of(f"user_logs/std_log_{rank}.txt").splitlines()
+        assert [line for line in log if line.startswith("line ")] == [f"line {number}" for number in range(POINTS)]
+        assert len((tmp_path / f"done{rank}").read_text().split()) == POINTS, "no script was ever disturbed"
 
 
 @pytest.mark.parametrize("seed", seeds(range(4, 12)))
@@ -191,20 +220,20 @@ def submitted(home: Home, script: Callable[..., str], tmp_path: Path, code: str 
     return Experiment(Workspace.from_config(), "chaos").submit(source), done
 
 
-def kill_at_random(chance: random.Random, home: Home, run_id: str) -> None:
+def kill_at_random(chance: random.Random, home: Home, run_id: str, nodes: Sequence[str] = ("",)) -> None:
     """One to four deaths, each at a moment of its own. The waiting client starts the next server."""
     for _ in range(chance.randint(1, 4)):
         time.sleep(chance.uniform(0.0, 0.9))
         victim = chance.choice(["server", "agent", "both"])
         if victim in ("agent", "both"):
-            kill_agent(home, run_id)
+            kill_agent(home, run_id, chance.choice(nodes))
         if victim in ("server", "both") and home.server_pid is not None:
             home.kill_server()
 
 
-def kill_agent(home: Home, run_id: str) -> None:
+def kill_agent(home: Home, run_id: str, node: str = "") -> None:
     try:
-        agent = json.loads((home.path / "work" / run_id / "agent.json").read_text())
+        agent = json.loads((home.path / "work" / run_id / node / "agent.json").read_text())
         os.kill(agent["pid"], signal.SIGKILL)
     except (OSError, ValueError):
         pass  # it has not begun, or has ended: nothing to kill

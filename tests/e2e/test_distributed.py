@@ -355,6 +355,30 @@ def test_an_agent_that_dies_before_all_have_met_is_replaced(
     assert len({json.dumps(json.loads(told(run, rank)["TF_CONFIG"])["cluster"]) for rank in range(2)}) == 1
 
 
+def test_a_run_whose_node_is_taken_away_begins_anew_and_its_logs_go_on(
+    workspace: Workspace, submit: Callable[..., Any], tmp_path: Path
+) -> None:
+    shape = AmlCompute.provisioning_configuration(max_nodes=2, vm_priority="lowpriority")
+    cluster = ComputeTarget.create(workspace, "spot", shape)
+    distribution = PyTorchConfiguration("Gloo", 4, 2)
+    run = submit(STEADY, compute_target="spot", arguments=[tmp_path], distributed_job_config=distribution)
+    first = ranks_running(tmp_path)
+    until(lambda: all("line" in run._text_of(f"user_logs/std_log_{rank}.txt") for rank in range(4)))
+    node = cluster.list_nodes()[1]["nodeId"]
+    for rank in range(4):
+        (tmp_path / f"pid-{rank}").unlink()
+    workspace._client.call("POST", f"{workspace._base}/computes/spot/preempt", {"node": node})
+    second = ranks_running(tmp_path)
+    assert [pid for pid in first if started(pid) is not None] == []
+    assert not set(first) & set(second)
+    (tmp_path / "stop").touch()
+    assert run.wait_for_completion()["status"] == "Completed"
+    for rank in range(4):
+        log = run._text_of(f"user_logs/std_log_{rank}.txt").splitlines()
+        again = log.index("Lapis: a node was taken away; this is attempt 2")
+        assert log[0] == "line 0" and log[again + 1] == "line 0" and log[-1].startswith("printed")
+
+
 def ranks_running(folder: Path) -> list[int]:
     return [int(until_written(folder / f"pid-{rank}", 40)) for rank in range(4)]
 

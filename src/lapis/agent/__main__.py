@@ -20,14 +20,15 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
-from lapis.agent import data, distributed, environment, prepare, resume, together
+from lapis.agent import data, distributed, environment, hanging, legacy_keras, prepare, resume, together
 from lapis.agent.crew import Crew, Ended, Member
 from lapis.agent.data import Canceled
 from lapis.agent.outputs import Outputs
 from lapis.agent.recover import recover
 from lapis.agent.verdict import Verdict, canceled, cannot_start, last_lines, timed_out
+from lapis.domain import settings
 from lapis.domain.settings import WEB
-from lapis.errors import AzureMLException, NotFound, ServiceException, Unavailable
+from lapis.errors import AzureMLException, NotFound, ServiceException, Unavailable, UserErrorException
 from lapis.sdk.client import Client, JobEndpoint
 from lapis.sdk.shipping import Shipper
 
@@ -37,6 +38,7 @@ BEAT_EVERY = 5.0  # a sign of life even when there is nothing to tell
 BEAT_TOGETHER = 0.5  # on several nodes: how soon one learns that another has failed
 MEET_EVERY = 0.02  # seconds between looks at whether the other nodes are there, while that may be soon
 SAY_AFTER = 5.0  # seconds of waiting for other nodes before somebody would wonder
+IDLE_WORKER = 40.0  # seconds without CPU or a word: longer than TensorFlow 1 waits (30) before it looks again
 STOP_GRACE = 5.0  # what a cancelled script has to save its work
 GIVE_UP_AFTER = 3600.0  # without a server for so long after the script's end, leave; the spool stays
 
@@ -64,6 +66,7 @@ class Agent:
         self.outputs = Outputs(self.shipper, self.code, folder, *mine)
         self.cancel = False
         self.over = False  # the run has ended
+        self.hangs = False
         self.others: list[dict[str, Any]] = []  # what the agents of all nodes told, by their number
         self.told: dict[str, Any] = {"index": self.node["index"]}  # what this one tells of its node
         self.steps: list[dict[str, Any]] = []
@@ -122,6 +125,7 @@ class Agent:
         if self.job.get("inputs") and self.head:
             self.step("", f"Data is there: {', '.join(each['name'] for each in self.job['inputs'])}")
         self.job.update(environment.enter(self.job, self.log, lambda: self.cancel))
+        self.job.update(legacy_keras.choose(self.job))
         prepare.write_notices(self.job, self.log)
         if self.job.get("distribution"):
             members = distributed.members(self.job, self.node, self._meet(), self.code, self.folder, variables)
@@ -223,7 +227,11 @@ class Agent:
     def _follow(self, crew: Crew) -> Ended:
         """Ship what the processes write until all have ended, or one has failed; say how."""
         stopped: Ended | None = None
+        watch = hanging.Watch(crew, os.path.join(self.folder, "journal.jsonl"), self._hang_seconds())
         while True:
+            if watch.look():
+                self._let_go_of_idle_workers(crew, watch)
+                self._tell_of_silence(crew, watch)
             if stopped is None:
                 why = self._reason_to_stop(crew)
                 if why is not None:
@@ -240,6 +248,45 @@ class Agent:
                 return stopped
             self._ship()
             crew.wait(LOOK_EVERY)
+
+    def _tell_of_silence(self, crew: Crew, watch: hanging.Watch) -> None:
+        """If all nodes seem to hang: say so, with where each process stands; and when they go on, say that."""
+        self.told["quiet"] = watch.hangs()
+        nodes = self.others if self.node["count"] > 1 else [self.told]
+        hang = len(nodes) == self.node["count"] and all(each.get("quiet") for each in nodes)
+        if hang == self.hangs:
+            return
+        self.hangs = hang
+        files = hanging.save_stacks(crew, self.code) if hang else []
+        if not self.head:
+            return
+        if not hang:
+            self.step("", "It does something again")
+            return
+        where = f"{', '.join(files)} and so on tell where its processes stand" if files else hanging.LACKING
+        self.step("", f"Nothing was printed, logged or computed for {watch.after:g} s: it seems to hang. {where}")
+
+    def _let_go_of_idle_workers(self, crew: Crew, watch: hanging.Watch) -> None:
+        """Workers of TensorFlow that wait for orders never end by themselves: when worker 0 is done, they are too."""
+        distribution = self.job.get("distribution") or {}
+        if distribution.get("kind") != "tensorflow" or not distribution["parameter_servers"]:
+            return
+        if self.head and crew.is_done("worker 0"):
+            self.told["chief_is_done"] = True
+        if not any(each.get("chief_is_done") for each in (self.told, *self.others)):
+            return
+        for name in crew.let_go([each for each in crew.members if watch.quiet(each) > IDLE_WORKER]):
+            said = f"{name} is ended: worker 0 is done, and it has done nothing for {IDLE_WORKER:g} s"
+            with open(next(each.log for each in crew.members if each.name == name), "a") as file:
+                file.write(f"Lapis: {said}\n")
+
+    def _hang_seconds(self) -> float:
+        """The setting of this machine, or of the run."""
+        given = {**os.environ, **(self.job.get("environment_variables") or {})}
+        try:
+            return settings.load(given).hang_seconds
+        except UserErrorException:
+            return settings.load({}).hang_seconds
 
     def _reason_to_stop(self, crew: Crew) -> Verdict | None:
         failed = together.failure(self.others)

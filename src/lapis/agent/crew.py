@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -59,6 +59,7 @@ class Member:
 class Crew:
     def __init__(self, members: list[Member]) -> None:
         self.members = members
+        self._serving = {each.name for each in members if each.serves}
 
     @staticmethod
     def read(folder: str) -> Crew | None:
@@ -85,16 +86,20 @@ class Crew:
     def ended(self, others_are_done: bool) -> Ended | None:
         """The first failure, with the name of who failed; or, once all have ended, how. None while it goes on."""
         ends = [each.ended() for each in self.members]
+        needed = [
+            (member, end)
+            for member, end in zip(self.members, ends, strict=True)
+            if not (member.name in self._serving and others_are_done)  # it may end as it likes
+        ]
         failed = [
             Ended(by_member(member.name, end.verdict), end.at)
-            for member, end in zip(self.members, ends, strict=True)
+            for member, end in needed
             if end is not None and end.verdict.state != "Completed"
         ]
         if failed:
             return min(failed, key=lambda end: end.at)
-        for member, end in zip(self.members, ends, strict=True):
-            if end is None and not (member.serves and others_are_done):
-                return None
+        if any(end is None for _, end in needed):
+            return None
         return Ended(Verdict("Completed", "Ended with exit code 0"), time.time())
 
     def began(self) -> float | None:
@@ -104,7 +109,17 @@ class Crew:
 
     def busy(self) -> bool:
         """Whether somebody who ends by himself has not ended yet."""
-        return any(each.ended() is None for each in self.members if not each.serves)
+        return any(each.ended() is None for each in self.members if each.name not in self._serving)
+
+    def is_done(self, name: str) -> bool:
+        ends = [each.ended() for each in self.members if each.name == name]
+        return any(end is not None and end.verdict.state == "Completed" for end in ends)
+
+    def let_go(self, members: Sequence[Member]) -> list[str]:
+        """Wait for them no longer; the names of those that were waited for until now."""
+        fresh = [each.name for each in members if each.name not in self._serving and each.ended() is None]
+        self._serving.update(fresh)
+        return fresh
 
     def alive(self) -> bool:
         return any(each.ended() is None for each in self.members)

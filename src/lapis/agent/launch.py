@@ -192,6 +192,8 @@ def _write(folder: str, name: str, value: Mapping[str, Any]) -> None:
                 json.dump(value, file)
             os.replace(path + ".tmp", path)
             return
+        except FileNotFoundError:
+            return  # the folder is gone: the run was ended for good, and nobody asks any more
         except OSError as error:
             print(f"{path} could not be written: {error}", file=sys.stderr, flush=True)
             time.sleep(1.0)

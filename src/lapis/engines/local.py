@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import shutil
@@ -107,8 +108,8 @@ class LocalEngine:
             processes.signal_process(agent["pid"], agent["started"], signal.SIGKILL if hard else signal.SIGTERM)
         if not hard:
             return
-        scripts = [_read(os.path.join(agent["folder"], "process.json")) or {} for agent in _agents(handle)]
-        living = [p["pid"] for script in scripts for p in _processes(script) if processes.alive(p["pid"], p["started"])]
+        started = [process for agent in _agents(handle) for process in _processes(agent["folder"])]
+        living = [each["pid"] for each in started if processes.alive(each["pid"], each["started"])]
         processes.end_tree(f"AZUREML_RUN_ID={handle['job']}", living, grace=0.0)
         for agent in _agents(handle):
             mounts.detach_below(agent["folder"])
@@ -153,8 +154,14 @@ def _agents(handle: Handle) -> list[Mapping[str, Any]]:
     return list(handle["agents"]) if "agents" in handle else [handle] if handle else []
 
 
-def _processes(script: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [value for value in script.values() if isinstance(value, dict) and "pid" in value]
+def _processes(folder: str) -> list[Mapping[str, Any]]:
+    """The keepers and scripts that an agent started: one of each, or one for each rank."""
+    records = [
+        _read(path) or {}
+        for where in ("", "mpi", os.path.join("ranks", "*"))
+        for path in glob.glob(os.path.join(glob.escape(folder), where, "process.json"))
+    ]
+    return [value for record in records for value in record.values() if isinstance(value, dict) and "pid" in value]
 
 
 def _start_nursery() -> subprocess.Popen[bytes]:

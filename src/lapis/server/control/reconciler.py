@@ -219,7 +219,11 @@ class Reconciler:
     # -- queued runs
 
     def _serve(self, queued: list[Queued], launched: list[RunRecord]) -> None:
-        """Each target has a queue of its own."""
+        """Each target has a queue of its own.
+
+        A server killed right after a launch leaves a run without a handle, which may run already: launching it again
+        finds its agents.
+        """
         self._waits = {}
         clusters = {(each.workspace_id, each.name): each for each in self._computes.clusters()}
         for key, cluster in clusters.items():
@@ -243,7 +247,7 @@ class Reconciler:
         for run_id, nodes in given:
             waiting = by_id.pop(run_id)
             run = self._shelf.runs.get(waiting.workspace_id, waiting.id)
-            if run.state is RunState.QUEUED and run.handle is None:  # not cancelled meanwhile
+            if not run.ended and run.handle is None:  # not cancelled meanwhile
                 self._launch(run, self._computes.engine(cluster), "", [node.place for node in nodes])
                 self._served[run.experiment] = max(self._served.values(), default=0) + 1
         for place, waiting in enumerate(by_id.values(), start=1):
@@ -283,7 +287,7 @@ class Reconciler:
                 break
             run = self._shelf.runs.get(waiting.workspace_id, waiting.id)
             queued.remove(waiting)
-            if run.state is RunState.QUEUED and run.handle is None:  # not cancelled meanwhile
+            if not run.ended and run.handle is None:  # not cancelled meanwhile
                 self._launch(run, self._fleet.engine(LOCAL), "")
                 self._served[run.experiment] = max(self._served.values(), default=0) + 1
                 busy.append(waiting)
