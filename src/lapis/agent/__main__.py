@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
-from lapis.agent import data, distributed, environment, prepare, resume, together
+from lapis.agent import data, distributed, environment, in_container, prepare, resume, together
 from lapis.agent.crew import Crew, Ended, Member
 from lapis.agent.data import Canceled
 from lapis.agent.outputs import Outputs
@@ -132,7 +132,7 @@ class Agent:
             members = [Member("", self.folder, self.log, STD_LOG, argv, surroundings, self.code)]
         if self.cancel:
             raise Canceled("before the script was started")
-        crew = Crew(members)
+        crew = Crew(in_container.wrapped(self.job, members, self.folder))
         for name, path in crew.logs().items():
             resume.bring_back(self.job, name, path, self.shipper.client)
         return crew

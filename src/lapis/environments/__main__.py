@@ -13,7 +13,7 @@ import sys
 
 from lapis.environments.build import build
 from lapis.environments.commands import Stopped
-from lapis.environments.interpreters import interpreter_for
+from lapis.environments.interpreters import interpreter_of
 from lapis.environments.tidy import tidy_later
 from lapis.environments.values import Lock
 from lapis.errors import AzureMLException, ServiceException
@@ -25,7 +25,7 @@ def main(lock_file: str, root: str) -> int:
     stopped: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))  # ends uv too
     try:
-        build(lock, interpreter_for(lock.python), root, tell, lambda: bool(stopped))
+        build(lock, interpreter_of(lock), root, tell, lambda: bool(stopped))
     except (AzureMLException, ServiceException, Stopped, OSError) as error:
         message = getattr(error, "message", "") or f"{type(error).__name__}: {error}"
         tell(message)
