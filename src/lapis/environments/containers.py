@@ -91,8 +91,8 @@ def prepared(runtime_path: str, wanted: Wish, tell: Tell, canceled: Canceled = n
         if found is None:
             raise UserErrorException(
                 f"The image '{name}' is not on this machine and could not be pulled: {said.complaints.strip()[-500:]} "
-                "Pull or build it yourself under that name, or leave the image out: the packages are then installed in a "
-                "virtual environment."
+                "Pull or build it yourself under that name, or leave the image out: the packages are then installed "
+                "in a virtual environment."
             )
     return found, _python_inside(runtime_path, name, found, wanted.python)
 

@@ -91,8 +91,8 @@ class Workshop:
         none = "neither Docker nor Podman answers on this machine"
         if forced or wanted.user_managed:
             raise UserErrorException(
-                f"Environment '{definition.get('name')}' takes its Python from {wanted.shown}, and {none}. Start one; or "
-                "name the packages (conda_specification=..., or environment.python.user_managed_dependencies = False), "
+                f"Environment '{definition.get('name')}' takes its Python from {wanted.shown}, and {none}. Start one; "
+                "or name the packages (conda_specification=..., or environment.python.user_managed_dependencies = False), "
                 "and they are installed without a container; or set LAPIS_ENVIRONMENTS=host."
             )
         return None, [f"{wanted.shown} is ignored: {none}. The packages are installed in a virtual environment."]
