@@ -92,8 +92,8 @@ class Workshop:
         if forced or wanted.user_managed:
             raise UserErrorException(
                 f"Environment '{definition.get('name')}' takes its Python from {wanted.shown}, and {none}. Start one; "
-                "or name the packages (conda_specification=..., or environment.python.user_managed_dependencies = False), "
-                "and they are installed without a container; or set LAPIS_ENVIRONMENTS=host."
+                "or name the packages (conda_specification=..., or python.user_managed_dependencies = False), and they "
+                "are installed without a container; or set LAPIS_ENVIRONMENTS=host."
             )
         return None, [f"{wanted.shown} is ignored: {none}. The packages are installed in a virtual environment."]
 
