@@ -20,7 +20,17 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
-from lapis.agent import data, distributed, environment, hanging, legacy_keras, prepare, resume, together
+from lapis.agent import (
+    data,
+    distributed,
+    environment,
+    hanging,
+    in_container,
+    legacy_keras,
+    prepare,
+    resume,
+    together,
+)
 from lapis.agent.crew import Crew, Ended, Member
 from lapis.agent.data import Canceled
 from lapis.agent.outputs import Outputs
@@ -136,7 +146,7 @@ class Agent:
             members = [Member("", self.folder, self.log, STD_LOG, argv, surroundings, self.code)]
         if self.cancel:
             raise Canceled("before the script was started")
-        crew = Crew(members)
+        crew = Crew(in_container.wrapped(self.job, members, self.folder))
         for name, path in crew.logs().items():
             resume.bring_back(self.job, name, path, self.shipper.client)
         return crew

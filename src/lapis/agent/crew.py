@@ -16,6 +16,7 @@ from typing import Any
 from lapis.agent import launch
 from lapis.agent.verdict import Verdict, by_member, from_exit, unknown
 from lapis.engines import processes
+from lapis.environments.containers import remove
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Member:
     cwd: str
     serves: bool = False  # never ends by itself
     logs: dict[str, str] = field(default_factory=dict)  # more of them, by their name in the run
+    container: list[str] = field(default_factory=list)  # the runtime and the name, if it is in one
 
     def ended(self) -> Ended | None:
         """None while it lives."""
@@ -143,6 +145,8 @@ def _stop(member: Member, grace: float) -> None:
     started: Mapping[str, Any] = launch.read(member.folder, "process.json") or {}
     living = [started["script"]["pid"]] if started and _lives(started["script"]) else []
     processes.end_tree(f"LAPIS_MEMBER={member.variables['LAPIS_MEMBER']}", living, grace)
+    if member.container and living:
+        remove(*member.container)  # its client was ended; the runtime may not have noticed
 
 
 def _lives(process: Mapping[str, Any]) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from lapis.agent.data import Canceled
 from lapis.environments.build import build_and_hold
 from lapis.environments.commands import Stopped
+from lapis.environments.resolve import number_of_packages
 from lapis.environments.values import Lock
 
 
@@ -30,4 +31,12 @@ def enter(job: Mapping[str, Any], log: str, canceled: Callable[[], bool]) -> dic
     except Stopped:
         raise Canceled("while its environment was being built") from None
     variables = {"VIRTUAL_ENV": folder, **lock.variables, **(job.get("environment_variables") or {})}
-    return {"python": os.path.join(folder, "bin", "python"), "environment_variables": variables}
+    python = os.path.join(folder, "bin", "python")
+    if not lock.image:
+        return {"python": python, "environment_variables": variables}
+    built = bool(number_of_packages(lock.packages))
+    if not built:
+        del variables["VIRTUAL_ENV"]
+    container = {"image": lock.image, "options": list(lock.container), "environment": folder if built else None}
+    python = python if built else lock.interpreter
+    return {"python": python, "environment_variables": variables, "container": container}

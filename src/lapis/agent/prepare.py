@@ -51,12 +51,14 @@ def command(
     environment = {**_environment(job, code, folder, python), **variables}
     given = job.get("command")
     if given is None:
-        if not (os.path.isfile(python) and os.access(python, os.X_OK)) and not shutil.which(python):
+        here = (os.path.isfile(python) and os.access(python, os.X_OK)) or shutil.which(python)
+        if not here and not job.get("container"):
             raise UserErrorException(f"The interpreter {python} is not on this machine.")
         arguments = [_word(argument, environment) for argument in job.get("arguments") or []]
         return [python, expand(job["script"], environment), *arguments], environment
     if isinstance(given, str):  # the user's own shell line
-        return [shutil.which("bash") or "/bin/sh", "-c", given], environment
+        shell = "/bin/sh" if job.get("container") else shutil.which("bash") or "/bin/sh"
+        return [shell, "-c", given], environment
     return [_word(part, environment) for part in given], environment
 
 

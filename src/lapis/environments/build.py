@@ -12,13 +12,14 @@ from typing import Any
 
 from lapis.environments import bytecode, explain, holding, old_builds, progress, uv
 from lapis.environments.commands import Canceled, Said, Stopped, Tell, never
-from lapis.environments.interpreters import interpreter_for
+from lapis.environments.interpreters import interpreter_of
 from lapis.environments.old_code import shim_files
 from lapis.environments.resolve import number_of_packages
 from lapis.environments.values import Interpreter, Lock
 from lapis.errors import StorageFull, UserErrorException
 
 MARKER = "lapis-environment.json"  # written last: a folder without it is a heap of files, not an environment
+IN_IMAGE = "in-image"  # beside it: the interpreter is not to be found on this machine
 LOOK_EVERY = 0.05
 SAY_AGAIN_EVERY = 30.0
 
@@ -41,9 +42,10 @@ def build(lock: Lock, interpreter: Interpreter | None, root: str, tell: Tell, ca
     if file is None:
         return folder
     try:
-        _build(lock, interpreter or interpreter_for(lock.python), root, folder, tell, canceled, file)
+        _build(lock, interpreter or interpreter_of(lock), root, folder, tell, canceled, file)
         holding.share(file)
-        bytecode.compile_later(folder, root, file)
+        if not lock.image:
+            bytecode.compile_later(folder, root, file)
     finally:
         os.close(file)
     return folder
@@ -63,8 +65,10 @@ def build_and_hold(
 
 
 def ready(folder: str) -> bool:
-    """Whether it is whole, and the interpreter below it is still on the machine."""
-    return os.path.exists(os.path.join(folder, MARKER)) and os.path.exists(os.path.join(folder, "bin", "python"))
+    """Whether it is whole, and the interpreter below it is still on the machine, or in an image."""
+    if not os.path.exists(os.path.join(folder, MARKER)):
+        return False
+    return os.path.exists(os.path.join(folder, "bin", "python")) or os.path.exists(os.path.join(folder, IN_IMAGE))
 
 
 def about(folder: str) -> dict[str, Any]:
@@ -137,8 +141,13 @@ def _install(
         if not said.ok:
             raise explain.error(said.complaints, lock.python, doing, uv.cache_folder(root))
 
-    command = ["venv", "--quiet", "--no-project", "--python", interpreter.path, folder]
-    checked(uv.run(command, root, canceled=canceled, keep_open=[file]), "making the environment")
+    image = lock.image
+    if image:
+        _write(folder, IN_IMAGE, image)
+        if not number_of_packages(lock.packages):
+            return  # the image's own Python, as it is
+    command = ["venv", "--quiet", "--no-project", "--allow-existing", "--python", interpreter.path, folder]
+    checked(uv.run(command, root, canceled=canceled, keep_open=[file], image=image), "making the environment")
     if not number_of_packages(lock.packages):
         return
     wanted = os.path.join(folder, "requirements.txt")
@@ -149,11 +158,11 @@ def _install(
         option for option in uv.options(lock.pip_options) if option != "--no-deps"
     ]  # none are looked for anyway
     command += ["--require-hashes"] if _all_hashed(lock.packages) else []
-    if uv.run([*command, "--offline"], root, progress.of_uv(say), canceled, [file]).ok:
+    if uv.run([*command, "--offline"], root, progress.of_uv(say), canceled, [file], image=image).ok:
         return  # the cache had it all: no question to any index
 
     def sync(more: Sequence[str]) -> Said:
-        return uv.run([*command, *more], root, progress.of_uv(say), canceled, [file])
+        return uv.run([*command, *more], root, progress.of_uv(say), canceled, [file], image=image)
 
     checked(old_builds.tried(sync, folder, lock.python, say), "installing the packages")
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 
 from lapis.domain import settings
-from lapis.environments.values import Interpreter
+from lapis.environments.values import Interpreter, Lock
 from lapis.errors import UserErrorException
 
 OLDEST = (3, 7)
@@ -44,6 +44,11 @@ def interpreters() -> list[Interpreter]:
         return version[:2], each.path == first, version
 
     return sorted(found.values(), key=rank, reverse=True)
+
+
+def interpreter_of(lock: Lock) -> Interpreter:
+    """The one that a lock was made for: inside its image, or on this machine."""
+    return Interpreter(lock.interpreter, lock.python, "image") if lock.image else interpreter_for(lock.python)
 
 
 def interpreter_for(version: str) -> Interpreter:

@@ -54,7 +54,9 @@ def number_of_packages(packages: str) -> int:
 def _pinned(recipe: Recipe, interpreter: Interpreter, root: str, tell: Tell, canceled: Canceled) -> str:
     with tempfile.TemporaryDirectory(prefix="lapis-resolve-") as folder:
         wanted = _file(folder, "requirements", recipe.requirements)
-        command = ["pip", "compile", wanted, "--python", interpreter.path, *uv.options(recipe.pip_options)]
+        inside = interpreter.source == "image"  # what is in an image cannot be asked: its version has to do
+        which = ["--python-version", interpreter.version] if inside else ["--python", interpreter.path]
+        command = ["pip", "compile", wanted, *which, *uv.options(recipe.pip_options)]
         command += ["--constraint", _file(folder, "constraints", recipe.constraints)] if recipe.constraints else []
         nowhere = [f"{name}; python_version < '0'" for name in recipe.without]  # wanted on no Python that there is
         command += ["--override", _file(folder, "overrides", nowhere)] if nowhere else []

@@ -74,11 +74,34 @@ def run(
     canceled: Canceled = commands.never,
     keep_open: Sequence[int] = (),
     variables: Mapping[str, str] = MappingProxyType({}),
+    image: str = "",
 ) -> Said:
-    """Run uv with the cache that belongs to `root`. `variables` count where the user has not set them."""
+    """Run uv with the cache that belongs to `root`, in a container if there is an `image`.
+
+    `variables` count where the user has not set them.
+    """
     os.makedirs(root, exist_ok=True)  # its working folder: one without a project's own uv settings
     environment = {**variables, **environment_for(os.environ), "UV_CACHE_DIR": cache_folder(root)}
-    return commands.run([find(), *arguments], environment, root, tell, canceled, keep_open)
+    command = [find(), *arguments]
+    if image:
+        command = _in_container(image, command, environment, root)
+    return commands.run(command, environment, root, tell, canceled, keep_open)
+
+
+def _in_container(image: str, command: Sequence[str], environment: Mapping[str, str], root: str) -> list[str]:
+    """With the folders where they are outside, so that what is built there can be used there."""
+    from lapis.environments import containers
+
+    runtime = containers.runtime()
+    if runtime is None:
+        raise UserErrorException("The environment is one of an image, and neither Docker nor Podman answers now.")
+    os.makedirs(cache_folder(root), exist_ok=True)
+    folders = [root, cache_folder(root), os.path.dirname(command[0])]
+    folders += [word for word in command if os.path.isabs(word) and os.path.isdir(word)]
+    known = [
+        name for name in environment if name.startswith(("UV_", "PIP_", "SSL_")) or name.lower().endswith("_proxy")
+    ]
+    return containers.inside(runtime, image, command, [*known, "HOME=/tmp"], folders, root)
 
 
 def environment_for(environ: Mapping[str, str]) -> dict[str, str]:

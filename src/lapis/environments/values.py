@@ -57,6 +57,9 @@ class Lock:
     pip_options: tuple[str, ...] = ()
     shims: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
+    image: str = ""  # the id of the container's image; empty: no container
+    interpreter: str = ""  # the Python inside it
+    container: tuple[str, ...] = ()  # more options for the runtime
     # How it came about. Not part of the identity: two definitions may lead to the same packages.
     substitutions: tuple[Substitution, ...] = ()
     notices: tuple[str, ...] = ()
@@ -64,6 +67,7 @@ class Lock:
     @property
     def hash(self) -> str:
         identity = [LOCK_FORMAT, self.python, self.platform, self.packages, self.pip_options, self.shims]
+        identity += [[self.image, self.interpreter]] if self.image else []
         text = json.dumps([*identity, sorted(self.variables.items())])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -79,6 +83,9 @@ class Lock:
             pip_options=tuple(data.get("pip_options") or ()),
             shims=tuple(data.get("shims") or ()),
             variables=dict(data.get("variables") or {}),
+            image=data.get("image") or "",
+            interpreter=data.get("interpreter") or "",
+            container=tuple(data.get("container") or ()),
             substitutions=tuple(Substitution(**each) for each in data.get("substitutions") or ()),
             notices=tuple(data.get("notices") or ()),
         )

@@ -18,7 +18,9 @@ _AGAIN = 15.0
 
 def resolve(workspace: Workspace, environment: Any) -> dict[str, Any]:
     """The lock, and what was substituted on the way to it. Quick for a definition that was resolved before."""
-    body = {"definition": environment._to_dict(), "strict": settings.load().strict}
+    chosen = settings.load()
+    forced = chosen.environments == "container"
+    body = {"definition": environment._to_dict(), "strict": chosen.strict, "container": forced}
     done = threading.Event()
     threading.Thread(target=_say_what_takes_so_long, args=(environment.name, done), daemon=True).start()
     try:

@@ -202,13 +202,14 @@ def _checked_target(workspace: Workspace, target: Any) -> str:
 
 def _interpreter(workspace: Workspace, environment: Any) -> tuple[str, dict[str, Any] | None, list[str]]:
     """Which Python runs the script, or which environment; and what the user should know about the choice."""
-    section = environment.python
-    if section.user_managed_dependencies:
+    section, mode = environment.python, settings_module.load().environments
+    in_image = mode == "container" or _names_image(environment.docker)
+    if section.user_managed_dependencies and (not in_image or mode == "host"):
         chosen = section.interpreter_path
         return (sys.executable if chosen in (None, "", "python") else str(chosen)), None, []
-    if not _asked_for(environment):
+    if not _asked_for(environment) and not in_image:
         return sys.executable, None, []
-    if settings_module.load().environments == "host":
+    if mode == "host":
         said = f"environment '{environment.name}' is not built; the script runs in {sys.executable}."
         return sys.executable, None, [f"LAPIS_ENVIRONMENTS=host: {said}"]
     resolved = resolve(workspace, environment)
@@ -217,6 +218,12 @@ def _interpreter(workspace: Workspace, environment: Any) -> tuple[str, dict[str,
         f"{each['asked']} -> {each['given'] or 'not installed'}: {each['reason']}" for each in resolved["substitutions"]
     ]
     return sys.executable, wanted, [*told, *resolved["notices"]]
+
+
+def _names_image(docker: Any) -> bool:
+    """Azure's own base images stand in every definition and mean nothing; any other was chosen."""
+    image = docker.base_image
+    return bool(docker.base_dockerfile) or bool(image and not image.startswith("mcr.microsoft.com/azureml/"))
 
 
 def _asked_for(environment: Any) -> list[str]:

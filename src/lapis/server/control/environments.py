@@ -28,6 +28,7 @@ class Wish:
 
     definition: dict[str, Any] = field(repr=False)
     strict: bool = False
+    container: bool = False  # in one even where a virtual environment would do
 
 
 class Environments:
@@ -146,13 +147,13 @@ class Environments:
 
     def resolve(self, actor: Actor, workspace_id: str, wish: Wish) -> dict[str, Any]:
         actor.may_read(workspace_id)
-        resolved = self._workshop.resolve(wish.definition, wish.strict)
+        resolved = self._workshop.resolve(wish.definition, wish.strict, wish.container)
         return {**self._lock_view(resolved), "built": self._workshop.ready(resolved.lock.hash)}
 
     def build(self, actor: Actor, workspace_id: str, wish: Wish) -> dict[str, Any]:
         """See to it that it is built, whether or not a run waits for it."""
         actor.may_change_workspace()
-        resolved = self._workshop.resolve(wish.definition, wish.strict)
+        resolved = self._workshop.resolve(wish.definition, wish.strict, wish.container)
         self._workshop.start(resolved.lock.hash, by_hand=True)
         return {**self._lock_view(resolved), **self.build_status(actor, workspace_id, resolved.lock.hash)}
 

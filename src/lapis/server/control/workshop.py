@@ -12,15 +12,16 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from lapis.environments import containers
 from lapis.environments.build import ready
 from lapis.environments.interpreters import interpreters
 from lapis.environments.recipe import recipe
 from lapis.environments.resolve import number_of_packages, resolve
-from lapis.environments.values import Lock
-from lapis.errors import NotFound
+from lapis.environments.values import Interpreter, Lock, Recipe
+from lapis.errors import NotFound, UserErrorException
 
 _HASH = re.compile(r"[0-9a-f]{32}")
 
@@ -29,6 +30,13 @@ _HASH = re.compile(r"[0-9a-f]{32}")
 class Resolved:
     lock: Lock
     said: tuple[str, ...]  # what the resolver told
+
+
+@dataclass(frozen=True)
+class Container:
+    wish: containers.Wish
+    image: str
+    interpreter: Interpreter  # the one inside
 
 
 class Workshop:
@@ -45,22 +53,49 @@ class Workshop:
 
     # -- resolved
 
-    def resolve(self, definition: Mapping[str, Any], strict: bool) -> Resolved:
+    def resolve(self, definition: Mapping[str, Any], strict: bool, in_container: bool = False) -> Resolved:
         """The lock of a definition. What was resolved once stays so: the same definition, the same packages."""
-        machine = interpreters()
-        plan = recipe(definition, pythons=[each.version for each in machine], gpu=has_gpu(), strict=strict)
+        said: list[str] = []
+        container, ignored = self._container(definition, in_container, said)
+        machine = interpreters() if container is None else [container.interpreter]
+        if container is not None and container.wish.user_managed:
+            plan = Recipe(python=container.interpreter.version)
+        else:
+            plan = recipe(definition, pythons=[each.version for each in machine], gpu=has_gpu(), strict=strict)
+        plan = replace(plan, notices=(*plan.notices, *ignored))
         interpreter = next(each for each in machine if each.version == plan.python)
-        key = hashlib.sha256(json.dumps(asdict(plan), sort_keys=True).encode()).hexdigest()[:32]
+        image = container.image if container is not None else ""
+        key = hashlib.sha256(json.dumps([asdict(plan), image], sort_keys=True).encode()).hexdigest()[:32]
         path = os.path.join(self.root, "resolved", f"{key}.json")
         with self._resolving[key]:  # twenty runs that ask at once wait for one answer
             known = _read(path)
             if known is not None:
                 return Resolved(self.lock(known["lock"]), tuple(known["said"]))
-            said: list[str] = []
             lock = resolve(plan, interpreter, said.append, root=self.root)
+            if container is not None:
+                lock = replace(lock, image=image, interpreter=interpreter.path, container=_options(container.wish))
             _write(self.lock_file(lock.hash), lock.to_json())
             _write(path, {"lock": lock.hash, "said": said})
             return Resolved(lock, tuple(said))
+
+    def _container(
+        self, definition: Mapping[str, Any], forced: bool, said: list[str]
+    ) -> tuple[Container | None, list[str]]:
+        """The container to build and run in, if one is asked for and there can be one; and what is ignored."""
+        wanted, ignored = containers.wish(definition, forced)
+        if wanted is None:
+            return None, ignored
+        runtime = containers.runtime()
+        if runtime is not None:
+            return Container(wanted, *containers.prepared(runtime, wanted, said.append)), ignored
+        none = "neither Docker nor Podman answers on this machine"
+        if forced or wanted.user_managed:
+            raise UserErrorException(
+                f"Environment '{definition.get('name')}' takes its Python from {wanted.shown}, and {none}. Start one; "
+                "or name the packages (conda_specification=..., or python.user_managed_dependencies = False), and they "
+                "are installed without a container; or set LAPIS_ENVIRONMENTS=host."
+            )
+        return None, [f"{wanted.shown} is ignored: {none}. The packages are installed in a virtual environment."]
 
     def lock(self, lock_hash: str) -> Lock:
         found = _read(self.lock_file(lock_hash))
@@ -137,6 +172,10 @@ class Workshop:
 
     def _failure_file(self, lock_hash: str) -> str:
         return os.path.join(self.root, f"{lock_hash}.failed.json")
+
+
+def _options(wish: containers.Wish) -> tuple[str, ...]:
+    return (*(("--shm-size", wish.shm_size) if wish.shm_size else ()), *wish.arguments)
 
 
 def preface(name: str | None, resolved: Resolved) -> str:

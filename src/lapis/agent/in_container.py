@@ -1,0 +1,53 @@
+"""Puts the processes of a run into containers: the same user, network, folders and variables as without one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import lapis
+from lapis.agent.crew import Member
+from lapis.domain import settings
+from lapis.environments import containers
+from lapis.errors import UserErrorException
+
+
+def wrapped(job: Mapping[str, Any], members: list[Member], folder: str) -> list[Member]:
+    """The members as they are, or each in a container of its own."""
+    wanted = job.get("container")
+    if not wanted:
+        return members
+    if (job.get("distribution") or {}).get("kind") == "mpi":
+        raise UserErrorException("MPI jobs run without a container: leave the image out, the packages are installed.")
+    runtime = containers.runtime()
+    if runtime is None:
+        raise UserErrorException("The run's environment is an image, and neither Docker nor Podman answers now.")
+    folders = _folders(job, folder, wanted)
+    return [_wrapped(job, member, runtime, wanted, folders) for member in members]
+
+
+def _wrapped(
+    job: Mapping[str, Any], member: Member, runtime: str, wanted: Mapping[str, Any], folders: list[str]
+) -> Member:
+    own = [name for name, value in member.variables.items() if os.environ.get(name) != value and name != "PATH"]
+    own += ["HOME=/tmp"]
+    own += [f"PATH={containers.path_with(wanted['environment'])}"] if wanted["environment"] else []
+    name = "lapis-" + member.variables["LAPIS_MEMBER"].replace(":", "-") + f"-{job.get('launch', 1)}"
+    argv = containers.inside(runtime, wanted["image"], member.argv, own, folders, member.cwd, name, wanted["options"])
+    return replace(member, argv=argv, container=[runtime, name])
+
+
+def _folders(job: Mapping[str, Any], folder: str, wanted: Mapping[str, Any]) -> list[str]:
+    """The run's own, our packages, what Lapis keeps, and wherever links in the run's data lead."""
+    source = os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
+    found = [os.path.abspath(folder), source, settings.home()]
+    found += [wanted["environment"]] if wanted["environment"] else []
+    for place, folders, files in os.walk(os.path.join(folder, "data")):
+        for name in (*folders, *files):
+            path = os.path.join(place, name)
+            if os.path.islink(path):
+                real = os.path.realpath(path)
+                found.append(real if os.path.isdir(real) else os.path.dirname(real))
+    return [each for each in dict.fromkeys(found) if os.path.isdir(each)]
