@@ -98,10 +98,7 @@ class LocalEngine:
 
     def poll(self, handles: Sequence[Handle]) -> list[JobState]:
         """A job that has lost one of its agents is lost; whether that agent had told its verdict, the server knows."""
-        return [
-            JobState.ALIVE if all(processes.alive(a["pid"], a["started"]) for a in _agents(handle)) else JobState.LOST
-            for handle in handles
-        ]
+        return [JobState.ALIVE if _all_alive(_agents(handle)) else JobState.LOST for handle in handles]
 
     def stop(self, handle: Handle, *, hard: bool = False) -> None:
         for agent in _agents(handle):
@@ -128,8 +125,10 @@ class LocalEngine:
         found: dict[str, Handle] = {}
         for job_id in os.listdir(self._root):
             folder = os.path.join(self._root, job_id)
-            nobody = {"job": job_id, "pid": 0, "started": None, "folder": folder}
-            found[job_id] = _read(os.path.join(folder, "agent.json")) or nobody
+            below = os.path.join(folder, "nodes")
+            folders = [folder, *(os.path.join(below, each) for each in sorted(_listed(below)))]
+            agents = [_read(os.path.join(each, "agent.json")) for each in folders]
+            found[job_id] = {"job": job_id, "agents": [agent for agent in agents if agent is not None]}
         return found
 
     def forget(self, job_id: str) -> None:
@@ -137,6 +136,13 @@ class LocalEngine:
         mounts.detach_below(folder)
         if not _mounted_below(folder):  # what lies behind a mount is not the job's to remove
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
 
 
 def _mounted_below(folder: str) -> bool:
