@@ -201,3 +201,7 @@ def _write(path: str, value: object) -> None:
     with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         json.dump(value, file)
     os.replace(temporary, path)
+
+
+def _all_alive(agents: Sequence[Mapping[str, Any]]) -> bool:
+    return bool(agents) and all(processes.alive(agent["pid"], agent["started"]) for agent in agents)
