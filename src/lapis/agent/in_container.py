@@ -31,12 +31,19 @@ def wrapped(job: Mapping[str, Any], members: list[Member], folder: str) -> list[
 def _wrapped(
     job: Mapping[str, Any], member: Member, runtime: str, wanted: Mapping[str, Any], folders: list[str]
 ) -> Member:
-    own = [name for name, value in member.variables.items() if os.environ.get(name) != value and name != "PATH"]
+    own = [name for name, value in member.variables.items() if _is_the_runs(name, value)]
     own += ["HOME=/tmp"]
     own += [f"PATH={containers.path_with(wanted['environment'])}"] if wanted["environment"] else []
     name = "lapis-" + member.variables["LAPIS_MEMBER"].replace(":", "-") + f"-{job.get('launch', 1)}"
     argv = containers.inside(runtime, wanted["image"], member.argv, own, folders, member.cwd, name, wanted["options"])
     return replace(member, argv=argv, container=[runtime, name])
+
+
+def _is_the_runs(name: str, value: str) -> bool:
+    """Not what this machine happens to have set, which means nothing inside."""
+    if name == "PATH":
+        return False
+    return os.environ.get(name) != value or name.startswith(("AZUREML_", "LAPIS_", "PYTHON"))
 
 
 def _folders(job: Mapping[str, Any], folder: str, wanted: Mapping[str, Any]) -> list[str]:

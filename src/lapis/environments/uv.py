@@ -96,11 +96,15 @@ def _in_container(image: str, command: Sequence[str], environment: Mapping[str, 
     if runtime is None:
         raise UserErrorException("The environment is one of an image, and neither Docker nor Podman answers now.")
     os.makedirs(cache_folder(root), exist_ok=True)
-    folders = [root, cache_folder(root), os.path.dirname(command[0])]
+    together = os.path.commonpath([root, cache_folder(root)])  # hard links need both on one mount
+    folders = [together] if together.count(os.sep) > 1 else [root, cache_folder(root)]
+    folders.append(os.path.dirname(command[0]))
     folders += [word for word in command if os.path.isabs(word) and os.path.isdir(word)]
     known = [
         name for name in environment if name.startswith(("UV_", "PIP_", "SSL_")) or name.lower().endswith("_proxy")
     ]
+    named = [word for name in known for word in environment[name].replace(",", " ").split()]  # wheels, certificates
+    folders += [word for word in named if os.path.isabs(word) and os.path.exists(word)]
     return containers.inside(runtime, image, command, [*known, "HOME=/tmp"], folders, root)
 
 
