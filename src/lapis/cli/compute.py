@@ -63,7 +63,7 @@ def create(
             "--min-nodes": min_nodes, "--idle-seconds": idle_seconds, "--low-priority": low_priority or None,
             "--tag": tags or None, "--description": description,
         })  # fmt: skip
-        given = {"max_nodes": max_nodes, "server_address": server_address, "namespace": namespace}
+        given: dict[str, Any] = {"max_nodes": max_nodes, "server_address": server_address, "namespace": namespace}
         ray = RayCompute.attach_configuration(
             address or "", vm_size, **{key: value for key, value in given.items() if value is not None}
         )

@@ -22,6 +22,7 @@ class Settings:
     python: str | None
     strict: bool
     environments_max_gb: float
+    ray_python: str | None
 
     @property
     def token_file(self) -> str:
@@ -45,6 +46,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         python=environ.get("LAPIS_PYTHON") or None,
         strict=_choice(environ, "LAPIS_STRICT", "0", ("0", "1")) == "1",
         environments_max_gb=_number(environ, "LAPIS_ENVIRONMENTS_MAX_GB", 50, 0, 1e9),
+        ray_python=environ.get("LAPIS_RAY_PYTHON") or None,
     )
 
 
