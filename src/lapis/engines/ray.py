@@ -32,7 +32,7 @@ from lapis.engines.base import Can, Handle, JobSpec, JobState, Place
 from lapis.errors import ComputeTargetException
 
 CONNECT_WITHIN = 3.0  # seconds for a port to answer
-READY_WITHIN = 60.0  # seconds for Ray to let the driver in
+READY_WITHIN = 120.0  # seconds for Ray to let the driver in
 ANSWER_WITHIN = 60.0
 GIVE_UP_AFTER = 180.0  # seconds without an answer before the runs of a cluster are lost for good
 TRY_AGAIN_AFTER = 5.0

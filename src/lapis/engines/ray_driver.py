@@ -56,7 +56,7 @@ class Driver:
     def __init__(self, address: str, namespace: str) -> None:
         import ray
 
-        ray.init(address, namespace=namespace, logging_level="ERROR", log_to_driver=False)
+        _connect(ray, address, namespace)
         ray.cloudpickle.register_pickle_by_value(ray_node)
         self._ray = ray
         self._namespace = namespace
@@ -247,6 +247,18 @@ class Driver:
                 remove_placement_group(get_placement_group(group))
             except ValueError:
                 pass
+
+
+def _connect(ray: Any, address: str, namespace: str) -> None:
+    """A busy head fails to let in a client now and then; what it says of versions does not change."""
+    for last in (False, False, True):
+        try:
+            ray.init(address, namespace=namespace, logging_level="ERROR", log_to_driver=False)
+            return
+        except ConnectionError:
+            if last:
+                raise
+            time.sleep(1.0)
 
 
 def why_waiting(bundles: list[dict[str, float]], nodes: list[tuple[str, Mapping[str, float]]], free: Any) -> str:
