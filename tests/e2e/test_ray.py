@@ -116,8 +116,7 @@ else:
     print("heard", link.recv(5))
 open(f"outputs/rank{rank}.txt", "w").write(rank)
 """
-    given = config(script(code), distributed_job_config=PyTorchConfiguration(node_count=2))
-    given.run_config.node_count = 2
+    given = config(script(code), nodes=2, distributed_job_config=PyTorchConfiguration(node_count=2))
     run = experiment.submit(given)
     assert run.wait_for_completion()["status"] == "Completed"
     logs = [run.get_logs()[f"user_logs/std_log_{rank}.txt"] for rank in (0, 1)]
@@ -184,9 +183,8 @@ else:
 def test_a_node_that_dies_fails_the_run_with_its_name_or_restarts_it(
     experiment: Experiment, script: Callable[..., str], tmp_path: Path, ray_cluster: RayCluster, retries: int
 ) -> None:
-    given = config(
-        script(SLEEPER.format(folder=str(tmp_path))), distributed_job_config=PyTorchConfiguration(node_count=2)
-    )
+    code = SLEEPER.format(folder=str(tmp_path))
+    given = config(script(code), nodes=2, distributed_job_config=PyTorchConfiguration(process_count=2, node_count=2))
     run = experiment.submit(given, properties={"lapis.retries": str(retries)})
     hosts = []
     for rank in (0, 1):
