@@ -10,9 +10,10 @@ import pytest
 from lapis.version import VERSION
 from tests.cli.conftest import Lapis
 
-COMMANDS = ["init", "serve", "status", "stop", "open", "run", "env", "experiment", "workspace"]
+COMMANDS = ["init", "serve", "status", "stop", "open", "run", "env", "compute", "experiment", "workspace"]
 RUN_COMMANDS = ["submit", "list", "show", "logs", "metrics", "files", "download", "cancel", "delete", "archive"]
 ENV_COMMANDS = ["list", "show", "build", "diff", "prune"]
+COMPUTE_COMMANDS = ["create", "list", "show", "update", "delete", "preempt"]
 
 
 def test_the_version_is_told(lapis: Lapis) -> None:
@@ -20,7 +21,10 @@ def test_the_version_is_told(lapis: Lapis) -> None:
     assert (said.status, said.out) == (0, f"lapis {VERSION}\n")
 
 
-@pytest.mark.parametrize(("group", "commands"), [([], COMMANDS), (["run"], RUN_COMMANDS), (["env"], ENV_COMMANDS)])
+@pytest.mark.parametrize(
+    ("group", "commands"),
+    [([], COMMANDS), (["run"], RUN_COMMANDS), (["env"], ENV_COMMANDS), (["compute"], COMPUTE_COMMANDS)],
+)
 def test_a_group_without_a_command_tells_what_it_holds(lapis: Lapis, group: list[str], commands: list[str]) -> None:
     alone, asked = lapis(*group), lapis(*group, "--help")
     assert alone == asked and alone.status == 0
@@ -28,7 +32,8 @@ def test_a_group_without_a_command_tells_what_it_holds(lapis: Lapis, group: list
     assert listed == commands
 
 
-EVERY = [*COMMANDS[:5], *(f"run {name}" for name in RUN_COMMANDS), *(f"env {name}" for name in ENV_COMMANDS)]
+GROUPS = {"run": RUN_COMMANDS, "env": ENV_COMMANDS, "compute": COMPUTE_COMMANDS}
+EVERY = [*COMMANDS[:5], *(f"{group} {name}" for group, names in GROUPS.items() for name in names)]
 
 
 @pytest.mark.parametrize("command", [*EVERY, "workspace list"])

@@ -16,7 +16,7 @@ from lapis.engines import processes, registry
 from lapis.engines.base import Engine, JobSpec, JobState
 from lapis.engines.local import LocalEngine
 from lapis.errors import ComputeTargetException
-from tests.engines.contract import EngineContract, eventually
+from tests.contracts.engine import EngineContract, eventually
 
 
 class TestLocal(EngineContract):

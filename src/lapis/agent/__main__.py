@@ -50,6 +50,7 @@ MEET_EVERY = 0.02  # seconds between looks at whether the other nodes are there,
 SAY_AFTER = 5.0  # seconds of waiting for other nodes before somebody would wonder
 IDLE_WORKER = 40.0  # seconds without CPU or a word: longer than TensorFlow 1 waits (30) before it looks again
 STOP_GRACE = 5.0  # what a cancelled script has to save its work
+_NOT_SHARED = "This node shares no folder with the first one: what it writes to outputs and logs is not kept."
 GIVE_UP_AFTER = 3600.0  # without a server for so long after the script's end, leave; the spool stays
 
 
@@ -137,6 +138,8 @@ class Agent:
         self.job.update(environment.enter(self.job, self.log, lambda: self.cancel))
         self.job.update(legacy_keras.choose(self.job))
         prepare.write_notices(self.job, self.log)
+        if self.node["head"] is None:
+            prepare.write_notices({"notices": [_NOT_SHARED]}, self.log)
         if self.job.get("distribution"):
             members = distributed.members(self.job, self.node, self._meet(), self.code, self.folder, variables)
         else:

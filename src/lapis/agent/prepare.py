@@ -19,7 +19,8 @@ from lapis.sdk.snapshot import lay_out
 def lay_out_code(job: Mapping[str, Any], code: str, client: Client, node: Mapping[str, Any] | None = None) -> None:
     """The snapshot's copy, every file checked against its hash. May be repeated after a crash half way.
 
-    `outputs` and `logs` are the head's on every node: scripts wait for each other through them.
+    `outputs` and `logs` are the head's on every node: scripts wait for each other through them. A node that has no
+    file system in common with the head has its own, which nobody collects.
     """
     shutil.rmtree(code, ignore_errors=True)
     os.makedirs(code)
@@ -29,7 +30,7 @@ def lay_out_code(job: Mapping[str, Any], code: str, client: Client, node: Mappin
             lay_out(tree, blobs.open, code)
         except SnapshotException:
             lay_out(tree, blobs.fetch, code)  # what is damaged in the folder, the server finds too, and says which
-    head = os.path.join(node["head"], "code") if node is not None and node["index"] else code
+    head = os.path.join(node["head"], "code") if node is not None and node["index"] and node["head"] else code
     for folder in ("outputs", "logs"):  # scripts write there without making them
         if head == code:
             os.makedirs(os.path.join(code, folder), exist_ok=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lapis.cli import env, files, logs, runs, server, submit, workspaces
+from lapis.cli import compute, env, files, logs, runs, server, submit, workspaces
 from lapis.version import VERSION
 
 
@@ -83,6 +83,15 @@ environment.command("build")(env.build)
 environment.command("diff")(env.diff)
 environment.command("prune")(env.prune)
 app.add_typer(environment, name="env")
+
+target = _group("Make compute targets, look at them, change them, remove them.")
+target.command("create")(compute.create)
+target.command("list")(compute.list_computes)
+target.command("show")(compute.show)
+target.command("update")(compute.update)
+target.command("delete")(compute.delete)
+target.command("preempt")(compute.preempt)
+app.add_typer(target, name="compute")
 
 experiment = _group("Look at experiments.")
 experiment.command("list")(workspaces.list_experiments)

@@ -28,6 +28,7 @@ class Settings:
     environments_max_gb: float
     web: Mapping[str, str]  # what is set about fetching from the network, by its variables: it goes to every agent
     mount: str
+    ray_python: str | None
 
     @property
     def token_file(self) -> str:
@@ -54,6 +55,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         environments_max_gb=_number(environ, "LAPIS_ENVIRONMENTS_MAX_GB", 50, 0, 1e9),
         web={name: environ[name] for name in WEB if environ.get(name)},
         mount=_choice(environ, "LAPIS_MOUNT", AUTO, (AUTO, DOWNLOAD, STREAM)),
+        ray_python=environ.get("LAPIS_RAY_PYTHON") or None,
     )
 
 

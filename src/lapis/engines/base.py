@@ -20,7 +20,9 @@ class Can(StrEnum):
 
 class JobState(StrEnum):
     ALIVE = "alive"
+    WAITING = "waiting"  # for the cluster to have room: `explain` says for what
     LOST = "lost"  # ended, or never heard of: the engine does not say how; the agent does
+    GONE = "gone"  # with a node that died: another agent could not take over, and `explain` says why
 
 
 Place = Mapping[str, Any]  # JSON: what an engine says of a node, and all that it needs to find it again

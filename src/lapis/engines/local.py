@@ -51,10 +51,11 @@ class LocalEngine:
         for number, place in enumerate(places):
             folder = top if number == 0 else os.path.join(top, "nodes", str(number))
             body = {**job.body, "node": {**place, "index": number, "count": len(places), "head": top}}
-            agents.append(self._launch_one(folder, body))
+            agents.append(self.launch_one(folder, body))
         return {"job": job.id, "agents": agents}
 
-    def _launch_one(self, folder: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def launch_one(self, folder: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The agent of that folder: the one that is alive, or a new one."""
         os.makedirs(folder, mode=0o700, exist_ok=True)
         known = _read(os.path.join(folder, "agent.json"))
         if known is not None and processes.alive(known["pid"], known["started"]):

@@ -45,6 +45,7 @@ class RayComputeAttachConfiguration(ComputeTargetAttachConfiguration):
             "engine": "ray",
             "vm_size": self.vm_size,
             "max_nodes": self.max_nodes,
+            "idle_seconds": 0.0,  # Ray's autoscaler knows better how long a machine may be idle
             "attached": True,
             "settings": {name: value for name, value in settings.items() if value is not None},
         }

@@ -46,10 +46,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def serve(settings: Settings) -> int:
-    if settings.host not in ("127.0.0.1", "localhost", "::1"):
-        raise UserErrorException(
-            f"LAPIS_HOST={settings.host!r} cannot be used: this release listens on loopback only (127.0.0.1)."
-        )
+    _check_host(settings.host)
     _make_home(settings.home)
     lock = _lock(settings.home)
     if lock is None:
@@ -101,6 +98,21 @@ def serve(settings: Settings) -> int:
         _withdraw(settings)
         lock.close()
     return 0
+
+
+def _check_host(host: str) -> None:
+    """Loopback, or one address of a private network: for the nodes of a cluster. Nothing sent is encrypted."""
+    import ipaddress
+
+    try:
+        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+    except ValueError:
+        address = ipaddress.ip_address("0.0.0.0")
+    if address.is_unspecified or not (address.is_private or address.is_loopback):
+        raise UserErrorException(
+            f"LAPIS_HOST={host!r} cannot be used: the server listens on loopback (127.0.0.1), or on the one address of "
+            "a private network (such as 10.0.0.5) that the nodes of a cluster reach it by."
+        )
 
 
 def _make_home(home: str) -> None:

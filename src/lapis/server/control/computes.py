@@ -111,6 +111,8 @@ class Computes:
                 "them, or wait for them, before deleting it."
             )
         for node in _nodes(asset):
+            if node.run_id is not None:
+                self.engine(asset).forget(node.run_id)
             self._let_go(asset, node)
         self._shelf.assets.remove(workspace_id, COMPUTE, name)
 
@@ -216,6 +218,7 @@ class Computes:
         now = self._now()
         changed: dict[str, Node | None] = {}
         lost = []
+        ended: set[str] = set()
         for node in _nodes(asset):
             if node.state in (PREEMPTED, LEAVING):
                 if node.run_id in running:
@@ -223,7 +226,11 @@ class Computes:
                 self._let_go(asset, node)
                 changed[node.id] = None
             elif node.state == RUNNING and node.run_id not in running:
+                if asset.body["engine"] != LOCAL:  # here, agents tidy up after themselves
+                    ended.add(str(node.run_id))
                 changed[node.id] = replace(node, state=IDLE, since=now, run_id=None)
+        for run_id in ended:
+            self.engine(asset).forget(run_id)
         if changed:
             self._set_nodes(asset, changed)
         return lost

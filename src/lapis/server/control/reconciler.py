@@ -28,6 +28,7 @@ from lapis.server.store.runs import Queued
 
 MOST_LAUNCHES = 10  # an agent that dies at once, again and again, will not do better the next time
 _OWNED_EVERY = 1.0  # seconds between looks at whose processes are gone
+RETRIES = "lapis.retries"
 HARD_AFTER = 15.0  # seconds that a cancelled run has to go by itself
 _log = logging.getLogger("lapis.reconciler")
 
@@ -62,6 +63,9 @@ class Reconciler:
         self._tracked: dict[str, tuple[Engine, Handle]] = {}  # jobs that something lies around of, by run
         self._places: dict[str, int] = {}
         self._waits: dict[str, tuple[str, str]] = {}  # why, and what ends it: of runs that wait for nodes
+        self._engine_waits: dict[
+            str, tuple[str, str]
+        ] = {}  # the same, of runs that wait for their cluster to have room
         self._wanted: dict[str, tuple[int, int]] = {}
         self._build_log_told: dict[str, int] = {}  # by run
         self._served: dict[str, int] = {}  # the last launch of each experiment, by number
@@ -117,6 +121,7 @@ class Reconciler:
 
     def _mind_launched(self, launched: list[RunRecord]) -> None:
         by_engine: dict[Engine, list[RunRecord]] = {}
+        waits = {}
         for run in launched:
             by_engine.setdefault(self._computes.engine_of(run.workspace_id, run.target), []).append(run)
         for engine, mine in by_engine.items():
@@ -124,8 +129,16 @@ class Reconciler:
             for run, state in zip(mine, states, strict=True):
                 if state is JobState.LOST:
                     self._lost(run, engine)
+                elif state is JobState.GONE:
+                    self._gone(run, engine)
+                elif state is JobState.WAITING and run.cancel_requested:
+                    engine.stop(run.handle or {}, hard=True)
+                    self._end(run, RunState.CANCELED, "Cancelled while it waited for nodes", None)
+                elif state is JobState.WAITING:
+                    waits[run.id] = (engine.explain(run.handle or {}), "ends when the cluster has room for it")
                 elif run.cancel_requested:
                     self._stop(run, engine)
+        self._engine_waits = waits
         for run_id in set(self._asked_to_stop) - {run.id for run in launched}:
             del self._asked_to_stop[run_id]
 
@@ -141,6 +154,18 @@ class Reconciler:
             self._end(run, RunState.FAILED, reason, error)
             return
         self._launch(run, engine, f"The agent went away; another one takes over (launch {run.launches + 1})")
+
+    def _gone(self, run: RunRecord, engine: Engine) -> None:
+        """A node died under it. It fails with the reason, or begins again if it may."""
+        run = self._shelf.runs.get(run.workspace_id, run.id)
+        if run.ended:
+            return
+        why = engine.explain(run.handle or {})
+        if run.attempt < _retries(run):
+            self._begin_again(run, f"{why}. It starts again with its outputs (retry {run.attempt + 1})")
+            return
+        engine.stop(run.handle or {}, hard=True)
+        self._end(run, RunState.FAILED, why, {"code": "NodeLost", "message": why})
 
     def _stop(self, run: RunRecord, engine: Engine) -> None:
         handle = run.handle or {}
@@ -261,7 +286,11 @@ class Reconciler:
         return self._wanted[run.id]
 
     def _preempted(self, run: RunRecord) -> None:
-        """Its node was taken away: back to the queue, with what it had stored."""
+        """Its node was taken away."""
+        self._begin_again(run, "A node it ran on was preempted; it starts again with its outputs")
+
+    def _begin_again(self, run: RunRecord, why: str) -> None:
+        """Back to the queue, with what it had stored."""
         engine = self._computes.engine_of(run.workspace_id, run.target)
         engine.stop(run.handle or {}, hard=True)
         engine.forget(run.id)
@@ -270,7 +299,6 @@ class Reconciler:
             if found.ended:
                 return found
             found = found._replace(handle=None, attempt=found.attempt + 1, nodes=())
-            why = "A node it ran on was preempted; it starts again with its outputs"
             until = "ends when there are nodes for it"
             if found.state is RunState.QUEUED:
                 return rules.note(found, why, at=self._now(), until=until)
@@ -295,6 +323,8 @@ class Reconciler:
 
     def waiting(self, run: RunRecord) -> tuple[str, str] | None:
         """Why a queued run waits, and what ends it: an observation, so it is told and never stored."""
+        if run.id in self._engine_waits and run.state is RunState.QUEUED:
+            return self._engine_waits[run.id]
         if run.id in self._waits and run.state is RunState.QUEUED:
             return self._waits[run.id]
         place = self._places.get(run.id)
@@ -343,6 +373,12 @@ class Reconciler:
 
     def _change(self, run: RunRecord, how: Callable[[RunRecord], RunRecord]) -> RunRecord:
         return self._shelf.runs.change(run.workspace_id, run.id, how)
+
+
+def _retries(run: RunRecord) -> int:
+    """How often the run may begin again when a node dies: what its property says, 0 if it does not."""
+    said = str(run.properties.get(RETRIES, "0"))
+    return int(said) if said.isdigit() else 0
 
 
 def fair_order(

@@ -35,7 +35,7 @@ class EngineContract:
 
     def test_a_launched_job_is_alive_until_it_is_stopped(self, engine: Engine, job: JobSpec) -> None:
         handle = engine.launch(job)
-        assert engine.poll([handle]) == [JobState.ALIVE]
+        eventually(lambda: engine.poll([handle]) == [JobState.ALIVE])
         engine.stop(handle, hard=True)
         eventually(lambda: engine.poll([handle]) == [JobState.LOST])
 
@@ -44,7 +44,7 @@ class EngineContract:
         engine.stop(first, hard=True)
         eventually(lambda: engine.poll([first]) == [JobState.LOST])
         second = engine.launch(job)
-        assert engine.poll([first, second]) == [JobState.LOST, JobState.ALIVE]
+        eventually(lambda: engine.poll([first, second]) == [JobState.LOST, JobState.ALIVE])
 
     def test_stopping_a_job_that_has_gone_is_silent(self, engine: Engine, job: JobSpec) -> None:
         handle = engine.launch(job)
@@ -57,7 +57,7 @@ class EngineContract:
     ) -> None:
         handle = engine.launch(job)
         other = another()
-        assert other.poll([handle]) == [JobState.ALIVE]
+        eventually(lambda: other.poll([handle]) == [JobState.ALIVE])
         other.stop(handle, hard=True)
         eventually(lambda: other.poll([handle]) == [JobState.LOST])
 
@@ -76,7 +76,7 @@ class EngineContract:
         assert engine.left() == {}
 
 
-def eventually(true: Callable[[], bool], seconds: float = 20.0) -> None:
+def eventually(true: Callable[[], bool], seconds: float = 30.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it did not come to pass in time"
