@@ -160,7 +160,6 @@ NOT_THERE_YET = {
     "azureml.data.azure_my_sql_datastore.AzureMySqlDatastore": CLASS,
     "azureml.data.azure_postgre_sql_datastore.AzurePostgreSqlDatastore": CLASS,
     "azureml.data.azure_sql_database_datastore.AzureSqlDatabaseDatastore": CLASS,
-    "azureml.data.context_managers.DatastoreContextManager": CLASS,
     "azureml.data.datacache.DatacacheHydrationTracker": CLASS,
     "azureml.data.datacache_consumption_config.DatacacheConsumptionConfig": CLASS,
     "azureml.data.datacache_singularity_settings.DatacacheSingularitySettings": CLASS,
