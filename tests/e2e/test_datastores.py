@@ -256,6 +256,13 @@ def test_a_reference_that_cannot_be_is_refused(store: Any, call: Any, says: str)
         call(store)
 
 
+def test_a_file_share_is_refused_with_the_way_to_have_it(workspace: Workspace) -> None:
+    way = r"//team.file.core.windows.net/photos <folder>.*register_folder\(workspace, 'shared', <folder>\)"
+    with pytest.raises(UserErrorException, match=way):
+        Datastore.register_azure_file_share(workspace, "shared", "photos", "team", account_key="k")
+    assert "shared" not in workspace.datastores
+
+
 # -- in a block
 
 

@@ -320,6 +320,27 @@ class Datastore(ObjectStoreRegistration, AbstractDatastore):
         body = {"name": datastore_name, "type": "AzureBlob", "folder": path, "overwrite": bool(overwrite)}
         return _from_view(workspace, workspace._client.call("POST", workspace._base + "/datastores", body))
 
+    @staticmethod
+    def register_azure_file_share(
+        workspace: Workspace,
+        datastore_name: str,
+        file_share_name: str,
+        account_name: str,
+        sas_token: str | None = None,
+        account_key: str | None = None,
+        protocol: str | None = None,
+        endpoint: str | None = None,
+        overwrite: bool = False,
+        create_if_not_exists: bool = False,
+        skip_validation: bool = False,
+    ) -> Any:
+        host = f"{account_name}.file.{endpoint or 'core.windows.net'}"
+        raise NotThereYet(
+            "Datastore.register_azure_file_share",
+            f"Mount the share on the server's machine (mount -t cifs //{host}/{file_share_name} <folder>), and "
+            f"register the folder: Datastore.register_folder(workspace, {datastore_name!r}, <folder>).",
+        )
+
 
 def _later(name: str) -> Any:
     def refuse(*args: Any, **kwargs: Any) -> Any:
@@ -330,7 +351,6 @@ def _later(name: str) -> Any:
 
 
 for _name in (
-    "register_azure_file_share",
     "register_azure_data_lake",
     "register_azure_my_sql",
     "register_azure_postgre_sql",
