@@ -10,6 +10,7 @@ import pytest
 
 from azureml.core import Datastore, Workspace
 from azureml.data.azure_storage_datastore import AzureBlobDatastore, AzureFileDatastore
+from azureml.data.context_managers import DatastoreContextManager
 from azureml.data.data_reference import DataReference
 from azureml.data.datapath import DataPath, DataPathComputeBinding
 from azureml.exceptions import UserErrorException
@@ -253,3 +254,47 @@ def test_a_data_path_becomes_a_reference(store: Any) -> None:
 def test_a_reference_that_cannot_be_is_refused(store: Any, call: Any, says: str) -> None:
     with pytest.raises(UserErrorException, match=says):
         call(store)
+
+
+def test_a_file_share_is_refused_with_the_way_to_have_it(workspace: Workspace) -> None:
+    way = r"//team.file.core.windows.net/photos <folder>.*register_folder\(workspace, 'shared', <folder>\)"
+    with pytest.raises(UserErrorException, match=way):
+        Datastore.register_azure_file_share(workspace, "shared", "photos", "team", account_key="k")
+    assert "shared" not in workspace.datastores
+
+
+# -- in a block
+
+
+def test_references_last_as_long_as_a_block(store: Any, folder: Path, tmp_path: Path) -> None:
+    store.upload(str(folder), "up", show_progress=False)
+    wanted = [
+        store.path("up", "mounted").as_mount(),
+        store.path("up/sub", "copied").as_download(),
+        store.path("made", "written").as_upload(),
+    ]
+    with DatastoreContextManager(wanted) as context:
+        mounted, copied, written = (
+            Path(os.environ[f"AZUREML_DATAREFERENCE_{each.data_reference_name}"]) for each in wanted
+        )
+        assert context.paths == {"mounted": str(mounted), "copied": str(copied), "written": str(written)}
+        assert (mounted / "sub" / "b.txt").read_text() == "B" == (copied / "b.txt").read_text()
+        (copied / "b.txt").write_text("changed")
+        (mounted / "new.txt").write_text("N")
+        (written / "w.txt").write_text("W")
+    assert "AZUREML_DATAREFERENCE_mounted" not in os.environ and not copied.exists() and not written.exists()
+    found = listed(store, tmp_path)
+    assert found == {"up/a.txt": "A", "up/sub/b.txt": "B", "up/new.txt": "N", "made/w.txt": "W"}
+
+
+def test_nothing_is_uploaded_from_a_block_that_an_error_ended(store: Any, tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        with DatastoreContextManager({"x": store.path("made", "x").as_upload(str(tmp_path / "here"))}) as context:
+            Path(context.paths["x"], "w.txt").write_text("W")
+            raise ZeroDivisionError
+    assert listed(store, tmp_path) == {} and (tmp_path / "here" / "w.txt").exists()
+    with pytest.raises(UserErrorException, match="There is nothing at 'no' of datastore 'workspaceblobstore'"):
+        with DatastoreContextManager(store.path("no", "y").as_download()):
+            pass
+    with pytest.raises(UserErrorException, match="A data reference is needed"):
+        DatastoreContextManager(["up"])

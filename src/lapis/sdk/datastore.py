@@ -79,8 +79,7 @@ class AbstractAzureStorageDatastore(AbstractDatastore):
         folder = os.fspath(src_dir)
         if not os.path.isdir(folder):
             raise UserErrorException(f"upload(): there is no folder {os.path.abspath(folder)}.")
-        files = [path for path, _ in files_below(folder, other=refuse_other)]
-        return self._copy_in(files, folder, target_path, overwrite, show_progress)
+        return self._copy_in(files_below(folder, other=refuse_other), target_path, overwrite, show_progress)
 
     def upload_files(
         self,
@@ -97,8 +96,8 @@ class AbstractAzureStorageDatastore(AbstractDatastore):
         absent = [path for path in paths if not os.path.isfile(path)]
         if absent:
             raise UserErrorException(f"upload_files(): there is no file {', '.join(absent)}. Nothing was copied.")
-        root = os.fspath(relative_root) if relative_root is not None else None
-        return self._copy_in(paths, root, target_path, overwrite, show_progress)
+        named = [(path, _name_below(relative_root, path)) for path in paths]
+        return self._copy_in(named, target_path, overwrite, show_progress)
 
     def download(
         self, target_path: Any, prefix: str | None = None, overwrite: bool = False, show_progress: bool = True
@@ -116,16 +115,10 @@ class AbstractAzureStorageDatastore(AbstractDatastore):
         return count
 
     def _copy_in(
-        self, paths: list[str], relative_to: str | None, target_path: str | None, overwrite: bool, show: bool
+        self, named: Iterable[tuple[str, str]], target_path: str | None, overwrite: bool, show: bool
     ) -> DataReference:
         into = "" if target_path in (None, "", ".", "/") else check_path(str(target_path).strip("/"))
-        planned = []
-        for path in paths:
-            inside = os.path.basename(path) if relative_to is None else os.path.relpath(path, relative_to)
-            name = inside.replace(os.sep, "/")
-            if name.startswith("../"):
-                raise UserErrorException(f"{path} does not lie below relative_root {relative_to}. Nothing was copied.")
-            planned.append((path, check_path(f"{into}/{name}" if into else name)))
+        planned = [(path, f"{into}/{name}" if into else name) for path, name in named]
         copied = self._put(planned, overwrite, show)
         if show:
             kept = len(planned) - copied
@@ -134,7 +127,8 @@ class AbstractAzureStorageDatastore(AbstractDatastore):
 
     def _put(self, planned: list[tuple[str, str]], overwrite: bool, show: bool) -> int:
         if self._in_objects:
-            return place_of(self.workspace, self.name, show).put(planned, overwrite)
+            checked = [(path, check_path(name)) for path, name in planned]
+            return place_of(self.workspace, self.name, show).put(checked, overwrite)
         return copy_files(planned, self._root(), overwrite)
 
     def _bring(self, target: Any, prefix: str, overwrite: bool, show: bool) -> int:
@@ -162,6 +156,15 @@ class AbstractAzureStorageDatastore(AbstractDatastore):
                 f"Datastore '{self.name}' is a folder of the server's machine, and this process runs on another one."
             )
         return self._folder
+
+
+def _name_below(root: Any, path: str) -> str:
+    """A file's name below `relative_root`, or without folders."""
+    inside = os.path.basename(path) if root is None else os.path.relpath(path, os.fspath(root))
+    name = inside.replace(os.sep, "/")
+    if name.startswith("../"):
+        raise UserErrorException(f"{path} does not lie below relative_root {root}. Nothing was copied.")
+    return name
 
 
 class AzureBlobDatastore(AbstractAzureStorageDatastore):
@@ -278,6 +281,27 @@ class Datastore(ObjectStoreRegistration, DatabaseRegistration, AbstractDatastore
         body = {"name": datastore_name, "type": "AzureBlob", "folder": path, "overwrite": bool(overwrite)}
         return _from_view(workspace, workspace._client.call("POST", workspace._base + "/datastores", body))
 
+    @staticmethod
+    def register_azure_file_share(
+        workspace: Workspace,
+        datastore_name: str,
+        file_share_name: str,
+        account_name: str,
+        sas_token: str | None = None,
+        account_key: str | None = None,
+        protocol: str | None = None,
+        endpoint: str | None = None,
+        overwrite: bool = False,
+        create_if_not_exists: bool = False,
+        skip_validation: bool = False,
+    ) -> Any:
+        host = f"{account_name}.file.{endpoint or 'core.windows.net'}"
+        raise NotThereYet(
+            "Datastore.register_azure_file_share",
+            f"Mount the share on the server's machine (mount -t cifs //{host}/{file_share_name} <folder>), and "
+            f"register the folder: Datastore.register_folder(workspace, {datastore_name!r}, <folder>).",
+        )
+
 
 def _later(name: str) -> Any:
     def refuse(*args: Any, **kwargs: Any) -> Any:
@@ -288,7 +312,6 @@ def _later(name: str) -> Any:
 
 
 for _name in (
-    "register_azure_file_share",
     "register_azure_data_lake",
     "register_dbfs",
     "register_hdfs",

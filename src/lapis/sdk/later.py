@@ -137,7 +137,6 @@ NOT_THERE_YET = {
     "azureml.data.LinkTabularOutputDatasetConfig": CLASS,
     "azureml.data.azure_data_lake_datastore.AbstractADLSDatastore": CLASS,
     "azureml.data.azure_data_lake_datastore.AzureDataLakeDatastore": CLASS,
-    "azureml.data.context_managers.DatastoreContextManager": CLASS,
     "azureml.data.datacache.DatacacheHydrationTracker": CLASS,
     "azureml.data.datacache_consumption_config.DatacacheConsumptionConfig": CLASS,
     "azureml.data.datacache_singularity_settings.DatacacheSingularitySettings": CLASS,
