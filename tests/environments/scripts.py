@@ -71,8 +71,8 @@ from keras.models import Sequential, model_from_json
 from keras.optimizers import SGD, RMSprop
 model = Sequential([Dense(32, activation="relu", input_shape=(64,)), Dense(10, activation="softmax")])
 model.compile(loss="sparse_categorical_crossentropy", optimizer=RMSprop(lr=0.01), metrics=["accuracy"])
-history = model.fit(x, y, epochs=5, batch_size=50, verbose=0)
-print("accuracy", history.history["accuracy"][-1])
+history = model.fit(x, y, epochs=5, batch_size=50, verbose=0).history
+print("accuracy", history["accuracy" if "accuracy" in history else "acc"][-1])  # Keras 2.2 said acc, 2.3 accuracy
 open("model.json", "w").write(model.to_json())
 model.save_weights("model.h5")
 again = model_from_json(open("model.json").read())
