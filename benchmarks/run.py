@@ -30,6 +30,7 @@ SECTIONS = (
     "data",
     "environments",
     "server_start",
+    "distributed",
 )
 
 

@@ -12,9 +12,10 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from lapis.environments import horovod
 from lapis.environments.build import ready
 from lapis.environments.interpreters import interpreters
 from lapis.environments.recipe import recipe
@@ -45,10 +46,12 @@ class Workshop:
 
     # -- resolved
 
-    def resolve(self, definition: Mapping[str, Any], strict: bool) -> Resolved:
+    def resolve(self, definition: Mapping[str, Any], strict: bool, mpi: bool = False) -> Resolved:
         """The lock of a definition. What was resolved once stays so: the same definition, the same packages."""
         machine = interpreters()
-        plan = recipe(definition, pythons=[each.version for each in machine], gpu=has_gpu(), strict=strict)
+        plan = recipe(definition, pythons=[each.version for each in machine], gpu=has_gpu(), strict=strict, mpi=mpi)
+        if plan.compiled:
+            horovod.check_machine()
         interpreter = next(each for each in machine if each.version == plan.python)
         key = hashlib.sha256(json.dumps(asdict(plan), sort_keys=True).encode()).hexdigest()[:32]
         path = os.path.join(self.root, "resolved", f"{key}.json")
@@ -58,6 +61,7 @@ class Workshop:
                 return Resolved(self.lock(known["lock"]), tuple(known["said"]))
             said: list[str] = []
             lock = resolve(plan, interpreter, said.append, root=self.root)
+            lock = replace(lock, notices=(*lock.notices, *horovod.check(lock)))
             _write(self.lock_file(lock.hash), lock.to_json())
             _write(path, {"lock": lock.hash, "said": said})
             return Resolved(lock, tuple(said))
