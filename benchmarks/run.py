@@ -31,6 +31,7 @@ SECTIONS = (
     "environments",
     "tables",
     "server_start",
+    "distributed",
 )
 
 

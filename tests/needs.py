@@ -6,6 +6,7 @@ With CI=true nothing is skipped: a missing component is a failure there.
 from __future__ import annotations
 
 import functools
+import glob
 import os
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ from lapis.sdk import mounts
 
 
 def need(command: str, package: str) -> None:
-    """Go on only if `command` is there, after installing `package` if that can be done."""
+    """Go on only if `command` (or a file that fits it) is there, after installing `package` if that can be done."""
     why = _get(command, package)
     if why:
         lacking(f"{command} is not installed, and {why}")
@@ -52,11 +53,15 @@ def _why_no_mount() -> str | None:
 
 @functools.cache
 def _get(command: str, package: str) -> str:
-    if shutil.which(command):
+    if _there(command):
         return ""
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         return f"cannot be installed from here (apt-get install {package})"
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for step in (["update", "-q"], ["install", "-q", "-y", "--no-install-recommends", package]):
         done = subprocess.run(["apt-get", *step], env=environment, capture_output=True, text=True)
-    return "" if shutil.which(command) else f"apt-get install {package} failed: {done.stderr.strip()[-300:]}"
+    return "" if _there(command) else f"apt-get install {package} failed: {done.stderr.strip()[-300:]}"
+
+
+def _there(what: str) -> bool:
+    return bool(shutil.which(what) or glob.glob(what))

@@ -14,8 +14,9 @@ import pytest
 from azureml.core import Environment, Workspace
 from azureml.core.compute import AmlCompute, ComputeTarget
 from azureml.core.conda_dependencies import CondaDependencies
-from azureml.core.runconfig import PyTorchConfiguration, TensorflowConfiguration
+from azureml.core.runconfig import MpiConfiguration, PyTorchConfiguration, TensorflowConfiguration
 from tests.conftest import Home
+from tests.needs import need
 
 pytestmark = [pytest.mark.full, pytest.mark.xdist_group("frameworks")]  # one after the other: each needs gigabytes
 
@@ -208,3 +209,43 @@ def test_pytorch_trains_data_parallel_over_gloo(cluster: str, finish: Callable[.
     assert {each["world"] for each in said} == {4}
     assert all(each["weights"] == said[0]["weights"] for each in said), "every rank has the same model"
     assert said[0]["last"] < said[0]["first"] / 10
+
+
+HOROVOD = (
+    DATA
+    + """
+import horovod.tensorflow.keras as hvd
+import tensorflow as tf
+hvd.init()
+model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(4,))])
+optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.legacy.SGD(0.05))
+model.compile(optimizer=optimizer, loss="mse", experimental_run_tf_function=False)
+mine = slice(hvd.rank(), None, hvd.size())
+history = model.fit(
+    x[mine], y[mine], batch_size=32, epochs=10, verbose=0,
+    callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0), hvd.callbacks.MetricAverageCallback()],
+)
+weights = model.get_weights()[0].ravel().tolist()
+print(json.dumps({"loss": history.history["loss"], "weights": weights, "size": hvd.size()}))
+"""
+)
+
+
+def test_horovod_is_compiled_once_and_trains_over_mpi(cluster: str, finish: Callable[..., Any]) -> None:
+    for command, package in (
+        ("mpirun", "openmpi-bin"),
+        ("/usr/lib/*/openmpi/include/mpi.h", "libopenmpi-dev"),
+        ("cmake", "cmake"),
+        ("g++", "g++"),
+    ):
+        need(command, package)
+    run = finish(
+        HOROVOD, compute_target=cluster, environment=with_packages(["tensorflow-cpu==2.15.1", "horovod==0.19.5"]),
+        distributed_job_config=MpiConfiguration(process_count_per_node=1, node_count=2),
+    )  # fmt: skip
+    assert run.get_status() == "Completed", run.get_details()
+    first, second = told(run, 0), told(run, 1)
+    assert first["size"] == 2 and first["weights"] == second["weights"]
+    assert first["loss"][-1] < first["loss"][0] / 10
+    built = run._text_of("azureml-logs/20_image_build_log.txt")
+    assert "Substituted: horovod==0.19.5 -> horovod==0.28.1" in built

@@ -22,10 +22,11 @@ def made(
     pythons: Sequence[str] = ALL,
     gpu: bool = False,
     strict: bool = False,
+    mpi: bool = False,
 ) -> Recipe:
     conda = {"channels": ["conda-forge"], "dependencies": [*dependencies, {"pip": list(pip)}]}
     definition = {"name": "mine", "python": {"condaDependencies": conda}}
-    return recipe(definition, pythons=pythons, gpu=gpu, strict=strict)
+    return recipe(definition, pythons=pythons, gpu=gpu, strict=strict, mpi=mpi)
 
 
 def refused(*dependencies: Any, **more: Any) -> str:
@@ -150,6 +151,22 @@ def test_sklearn_is_scikit_learn() -> None:
 def test_pip_has_the_last_word_over_conda() -> None:
     assert "numpy==1.21.6" in made("python=3.8", "numpy=1.18", pip=["numpy==1.21.6"]).requirements
     assert "numpy==1.18.*" not in made("python=3.8", "numpy=1.18", pip=["numpy==1.21.6"]).requirements
+
+
+def test_horovod_is_set_apart_for_mpi_jobs_in_its_last_release() -> None:
+    found = made("python=3.11", pip=["horovod==0.19.5", "tensorflow-cpu"], strict=False, mpi=True)
+    assert found.compiled == ("horovod==0.28.1",)
+    assert not any(line.startswith("horovod") for line in found.requirements)
+    assert {"cloudpickle", "psutil", "pyyaml"} <= set(found.requirements)
+    assert "tensorflow-cpu<2.16" in found.constraints, "newer ones have a Keras that it does not know"
+    assert told(found) == {"horovod==0.19.5": "horovod==0.28.1"}
+
+
+@pytest.mark.parametrize("asked", ["horovod", "horovod[tensorflow]", "horovod>=0.20", "horovod==0.28.1"])
+def test_a_horovod_that_may_be_the_last_one_is_no_substitution(asked: str) -> None:
+    found = made("python=3.11", pip=[asked, "tensorflow-cpu==2.18.0"], strict=True, mpi=True)
+    assert found.compiled == ("horovod==0.28.1",) and found.substitutions == ()
+    assert not any(limit.startswith("tensorflow") for limit in found.constraints), "the user has chosen"
 
 
 def test_horovod_is_not_installed_and_the_reason_is_given() -> None:

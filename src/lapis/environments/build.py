@@ -116,7 +116,11 @@ def _build(
     count = number_of_packages(lock.packages)
     say(f"Building environment {lock.hash}: Python {lock.python}, {count} packages")
     try:
-        _install(lock, interpreter, root, folder, say, canceled, file)
+        install_packages(lock, interpreter, root, folder, say, canceled, file)
+        if lock.compiled:
+            from lapis.environments import horovod
+
+            horovod.install(lock, interpreter, root, folder, say, canceled, file)
         _place_shims(lock, site_packages(folder, lock.python))
         seconds = time.time() - began
         say(f"Environment {lock.hash} is ready after {seconds:.1f} s")
@@ -134,9 +138,11 @@ def _build(
         raise
 
 
-def _install(
+def install_packages(
     lock: Lock, interpreter: Interpreter, root: str, folder: str, say: Tell, canceled: Canceled, file: int
 ) -> None:
+    """A virtual environment in `folder` with exactly what the lock names."""
+
     def checked(said: Said, doing: str) -> None:
         if not said.ok:
             raise explain.error(said.complaints, lock.python, doing, uv.cache_folder(root))

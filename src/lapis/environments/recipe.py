@@ -14,8 +14,10 @@ from lapis.environments.versions import Span, Version, span, version
 from lapis.errors import UserErrorException
 
 
-def recipe(definition: Mapping[str, Any], *, pythons: Sequence[str], gpu: bool, strict: bool) -> Recipe:
-    """Return what to install for `definition` on a machine with these Pythons.
+def recipe(
+    definition: Mapping[str, Any], *, pythons: Sequence[str], gpu: bool, strict: bool, mpi: bool = False
+) -> Recipe:
+    """Return what to install for `definition` on a machine with these Pythons; `mpi`: for a job that MPI starts.
 
     Whatever is not as asked for is among the recipe's substitutions. With `strict` it is an error instead.
     """
@@ -23,6 +25,8 @@ def recipe(definition: Mapping[str, Any], *, pythons: Sequence[str], gpu: bool, 
     try:
         draft = _read(((definition.get("python") or {}).get("condaDependencies")) or {})
         _take_out_what_lapis_is(draft)
+        if mpi:
+            _set_horovod_apart(draft)
         _take_out_what_cannot_be_installed(draft)
         python = _choose_python(draft, pythons)
         minor = version(python)[:2]
@@ -37,9 +41,10 @@ def recipe(definition: Mapping[str, Any], *, pythons: Sequence[str], gpu: bool, 
     return Recipe(
         python=python,
         requirements=tuple(dict.fromkeys(package.requirement for package in draft.packages)),
-        constraints=_constraints(draft.packages, minor),
+        constraints=_constraints(draft.packages, minor, _limits_of_horovod(draft)),
         without=_without(draft.packages),
         pip_options=tuple(dict.fromkeys(draft.options)),
+        compiled=tuple(draft.compiled),
         shims=tuple(sorted(draft.shims)),
         variables=draft.variables,
         substitutions=tuple(draft.substitutions),
@@ -56,6 +61,7 @@ class _Draft:
     options: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     substitutions: list[Substitution] = field(default_factory=list)
+    compiled: list[str] = field(default_factory=list)
     shims: set[str] = field(default_factory=set)
     variables: dict[str, str] = field(default_factory=dict)
     moved: dict[str, Span] = field(default_factory=dict)  # what was asked for of those that get another version
@@ -152,6 +158,21 @@ def _take_out_what_lapis_is(draft: _Draft) -> None:
                 draft.add(*world.STANDS_FOR.get(key, ()))
     if azures and draft.has("pandas"):
         draft.add(world.TABLES_NEED)
+
+
+def _set_horovod_apart(draft: _Draft) -> None:
+    """MPI jobs get it compiled, in the one version that still can be."""
+    for package in [each for each in draft.packages if each.name == "horovod" and not each.address]:
+        given = replace(package, limits=f"=={world.HOROVOD}", extras=(), marker="")
+        if not package.span.meets(given.span):
+            draft.substitute(package, given, "its last release: earlier ones cannot be compiled any more")
+        draft.packages.remove(package if package in draft.packages else given)
+        draft.compiled = [given.requirement]
+        draft.add(*world.HOROVOD_NEEDS)
+
+
+def _limits_of_horovod(draft: _Draft) -> dict[str, str]:
+    return {name: limit for name, limit in world.HOROVOD_LIMITS.items() if draft.compiled and draft.has(name)}
 
 
 def _take_out_what_cannot_be_installed(draft: _Draft) -> None:
@@ -390,9 +411,9 @@ def _add_what_was_always_there(draft: _Draft) -> None:
         draft.add(*world.ALWAYS_THERE)
 
 
-def _constraints(packages: Sequence[Package], minor: Version) -> tuple[str, ...]:
+def _constraints(packages: Sequence[Package], minor: Version, more: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """The limits that the packages put on others, but for those that contradict the user."""
-    limits: dict[str, Version] = {}
+    limits: dict[str, Version] = {name: version(limit) for name, limit in (more or {}).items()}
     for package in packages:
         reach = _reach(package, minor)
         for below, others in world.COMPANIONS.get(_family(package.name), ()):

@@ -38,6 +38,7 @@ def resolve(
         pip_options=recipe.pip_options,
         shims=recipe.shims,
         variables=dict(recipe.variables),
+        compiled=recipe.compiled,
         substitutions=recipe.substitutions,
         notices=recipe.notices,
     )

@@ -41,6 +41,7 @@ class Recipe:
     constraints: tuple[str, ...] = ()  # what old pins need beside them to still import
     pip_options: tuple[str, ...] = ()  # of the definition: --extra-index-url ..., --find-links ...
     without: tuple[str, ...] = ()  # never to be installed, whoever requires it: azureml-core, another build of the same
+    compiled: tuple[str, ...] = ()  # what has to be compiled on the machine: see horovod
     shims: tuple[str, ...] = ()  # help for old scripts, by name: see old_code
     variables: Mapping[str, str] = field(default_factory=dict)  # that the packages need to behave as then
     substitutions: tuple[Substitution, ...] = ()
@@ -60,6 +61,7 @@ class Lock:
     image: str = ""  # the id of the container's image; empty: no container
     interpreter: str = ""  # the Python inside it
     container: tuple[str, ...] = ()  # more options for the runtime
+    compiled: tuple[str, ...] = ()
     # How it came about. Not part of the identity: two definitions may lead to the same packages.
     substitutions: tuple[Substitution, ...] = ()
     notices: tuple[str, ...] = ()
@@ -68,6 +70,7 @@ class Lock:
     def hash(self) -> str:
         identity = [LOCK_FORMAT, self.python, self.platform, self.packages, self.pip_options, self.shims]
         identity += [[self.image, self.interpreter]] if self.image else []
+        identity += [self.compiled] if self.compiled else []
         text = json.dumps([*identity, sorted(self.variables.items())])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -86,6 +89,7 @@ class Lock:
             image=data.get("image") or "",
             interpreter=data.get("interpreter") or "",
             container=tuple(data.get("container") or ()),
+            compiled=tuple(data.get("compiled") or ()),
             substitutions=tuple(Substitution(**each) for each in data.get("substitutions") or ()),
             notices=tuple(data.get("notices") or ()),
         )

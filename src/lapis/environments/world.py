@@ -132,9 +132,17 @@ NOT_ON_PYPI_PREFIXES = ("r-", "rpy2-")
 
 # Asked for, and of no use as PyPI has it.
 NOT_INSTALLED: Mapping[str, str] = {
-    # Its source is compiled against one TensorFlow or PyTorch and one MPI: that belongs to the launch of MPI runs.
-    "horovod": "it is compiled against the machine's MPI, which this release does not do; `import horovod` will fail",
+    # Its source is compiled against one TensorFlow or PyTorch and one MPI, which takes minutes.
+    "horovod": "only MPI jobs use it: with distributed_job_config=MpiConfiguration(...) it is compiled for them",
 }
+
+# --- Horovod, for MPI jobs ------------------------------------------------------------------------------------------
+
+HOROVOD = "0.28.1"  # the last release
+HOROVOD_NEEDS = ("cloudpickle", "cffi", "packaging", "psutil", "pyyaml")
+# The first versions that it does not compile with; and those below which it can be used as its documentation says.
+HOROVOD_ENDS: Mapping[str, str] = {"tensorflow": "2.19", "tensorflow-cpu": "2.19", "torch": "2.1"}
+HOROVOD_LIMITS: Mapping[str, str] = {"tensorflow": "2.16", "tensorflow-cpu": "2.16", "torch": "2.1"}
 
 # --- Which Python a version is made for -----------------------------------------------------------------------------
 

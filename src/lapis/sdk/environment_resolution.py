@@ -16,11 +16,14 @@ _QUIET = 1.0  # seconds before somebody would wonder
 _AGAIN = 15.0
 
 
-def resolve(workspace: Workspace, environment: Any) -> dict[str, Any]:
-    """The lock, and what was substituted on the way to it. Quick for a definition that was resolved before."""
+def resolve(workspace: Workspace, environment: Any, mpi: bool = False) -> dict[str, Any]:
+    """The lock, and what was substituted on the way to it. Quick for a definition that was resolved before.
+
+    A job that MPI starts (`mpi`) may get more than others: Horovod.
+    """
     chosen = settings.load()
     forced = chosen.environments == "container"
-    body = {"definition": environment._to_dict(), "strict": chosen.strict, "container": forced}
+    body = {"definition": environment._to_dict(), "strict": chosen.strict, "container": forced, "mpi": mpi}
     done = threading.Event()
     threading.Thread(target=_say_what_takes_so_long, args=(environment.name, done), daemon=True).start()
     try:

@@ -121,7 +121,9 @@ def _checked_job(workspace: Workspace, run_config: RunConfiguration, folder: str
         raise UserErrorException("There is nothing to run: give ScriptRunConfig a script or a command.")
     if run_config.output_data or not all(map(run_data.is_data, run_config.data.values())):
         raise NotThereYet("RunConfiguration.data and output_data are not there yet in this release of Lapis.")
-    python, wanted, notices = _interpreter(workspace, run_config.environment)
+    distribution = distribution_of(run_config)
+    mpi = distribution is not None and distribution["kind"] == "mpi"
+    python, wanted, notices = _interpreter(workspace, run_config.environment, mpi)
     return {
         "script": script,
         "command": command,
@@ -133,7 +135,7 @@ def _checked_job(workspace: Workspace, run_config: RunConfiguration, folder: str
         "framework": run_config.framework,
         "communicator": run_config.communicator,
         "node_count": run_config.node_count or 1,
-        "distribution": distribution_of(run_config),
+        "distribution": distribution,
         "priority": run_config.priority,
         "watch": [_watched(folder) for folder in run_config.history.directories_to_watch or []],
         "collect_outputs": bool(run_config.history.output_collection),
@@ -200,7 +202,7 @@ def _checked_target(workspace: Workspace, target: Any) -> str:
     return name
 
 
-def _interpreter(workspace: Workspace, environment: Any) -> tuple[str, dict[str, Any] | None, list[str]]:
+def _interpreter(workspace: Workspace, environment: Any, mpi: bool) -> tuple[str, dict[str, Any] | None, list[str]]:
     """Which Python runs the script, or which environment; and what the user should know about the choice."""
     section, mode = environment.python, settings_module.load().environments
     in_image = mode == "container" or _names_image(environment.docker)
@@ -212,7 +214,7 @@ def _interpreter(workspace: Workspace, environment: Any) -> tuple[str, dict[str,
     if mode == "host":
         said = f"environment '{environment.name}' is not built; the script runs in {sys.executable}."
         return sys.executable, None, [f"LAPIS_ENVIRONMENTS=host: {said}"]
-    resolved = resolve(workspace, environment)
+    resolved = resolve(workspace, environment, mpi)
     wanted = {"name": environment.name, "lock": resolved["lock"], "said": resolved["said"]}
     told = [
         f"{each['asked']} -> {each['given'] or 'not installed'}: {each['reason']}" for each in resolved["substitutions"]

@@ -29,6 +29,7 @@ class Wish:
     definition: dict[str, Any] = field(repr=False)
     strict: bool = False
     container: bool = False  # in one even where a virtual environment would do
+    mpi: bool = False  # for a job that MPI starts
 
 
 class Environments:
@@ -147,7 +148,7 @@ class Environments:
 
     def resolve(self, actor: Actor, workspace_id: str, wish: Wish) -> dict[str, Any]:
         actor.may_read(workspace_id)
-        resolved = self._workshop.resolve(wish.definition, wish.strict, wish.container)
+        resolved = self._workshop.resolve(wish.definition, wish.strict, wish.container, wish.mpi)
         return {**self._lock_view(resolved), "built": self._workshop.ready(resolved.lock.hash)}
 
     def build(self, actor: Actor, workspace_id: str, wish: Wish) -> dict[str, Any]:

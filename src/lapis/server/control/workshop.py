@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from lapis.environments import containers
+from lapis.environments import containers, horovod
 from lapis.environments.build import ready
 from lapis.environments.interpreters import interpreters
 from lapis.environments.recipe import recipe
@@ -53,7 +53,9 @@ class Workshop:
 
     # -- resolved
 
-    def resolve(self, definition: Mapping[str, Any], strict: bool, in_container: bool = False) -> Resolved:
+    def resolve(
+        self, definition: Mapping[str, Any], strict: bool, in_container: bool = False, mpi: bool = False
+    ) -> Resolved:
         """The lock of a definition. What was resolved once stays so: the same definition, the same packages."""
         said: list[str] = []
         container, ignored = self._container(definition, in_container, said)
@@ -61,7 +63,10 @@ class Workshop:
         if container is not None and container.wish.user_managed:
             plan = Recipe(python=container.interpreter.version)
         else:
-            plan = recipe(definition, pythons=[each.version for each in machine], gpu=has_gpu(), strict=strict)
+            pythons = [each.version for each in machine]
+            plan = recipe(definition, pythons=pythons, gpu=has_gpu(), strict=strict, mpi=mpi)
+        if plan.compiled:
+            horovod.check_machine()
         plan = replace(plan, notices=(*plan.notices, *ignored))
         interpreter = next(each for each in machine if each.version == plan.python)
         image = container.image if container is not None else ""
@@ -72,6 +77,7 @@ class Workshop:
             if known is not None:
                 return Resolved(self.lock(known["lock"]), tuple(known["said"]))
             lock = resolve(plan, interpreter, said.append, root=self.root)
+            lock = replace(lock, notices=(*lock.notices, *horovod.check(lock)))
             if container is not None:
                 lock = replace(lock, image=image, interpreter=interpreter.path, container=_options(container.wish))
             _write(self.lock_file(lock.hash), lock.to_json())

@@ -1,0 +1,195 @@
+"""Horovod for MPI jobs: no index has it compiled, so it is compiled here, once for each Python and framework."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+
+from lapis.environments import commands, holding, uv, world
+from lapis.environments.build import install_packages
+from lapis.environments.commands import Canceled, Tell
+from lapis.environments.values import Interpreter, Lock
+from lapis.environments.versions import version
+from lapis.errors import UserErrorException
+
+_COMMANDS = {"mpirun": "openmpi-bin", "cmake": "cmake", "g++": "g++"}  # and the Debian packages that have them
+_TOOLS = ("setuptools<70", "wheel", "pip", "packaging")  # that its setup.py was written for
+_SAY_EVERY = 30.0  # seconds
+_LAST_LINES = 25
+
+
+def check_machine() -> None:
+    """Raise if it could not be compiled here."""
+    missing = {package: command for command, package in _COMMANDS.items() if shutil.which(command) is None}
+    if not any(os.path.exists(os.path.join(folder, "mpi.h")) for folder in _mpi("incdirs").split()):
+        missing["libopenmpi-dev"] = "mpi.h"
+    if missing:
+        raise UserErrorException(
+            f"Horovod is compiled on this machine, which lacks {', '.join(sorted(missing.values()))}: "
+            f"`apt-get install {' '.join(sorted(missing))}`, or take horovod out of the environment."
+        )
+
+
+def check(lock: Lock) -> list[str]:
+    """Raise if it cannot be compiled for the frameworks of the lock; what else the user should know."""
+    if not lock.compiled:
+        return []
+    frameworks = _frameworks(lock)
+    if not frameworks:
+        raise UserErrorException("Horovod needs TensorFlow or PyTorch in the same environment, and there is neither.")
+    for name, found in frameworks.items():
+        if version(found) >= version(world.HOROVOD_ENDS[name]):
+            raise UserErrorException(
+                f"Horovod {world.HOROVOD} cannot be compiled for {name} {found}: it needs a version below "
+                f"{world.HOROVOD_ENDS[name]}. Ask for {name}<{world.HOROVOD_LIMITS[name]}."
+            )
+    return [
+        f"With {name} {found} Horovod's Keras calls need Keras 2: set TF_USE_LEGACY_KERAS=1 with tf_keras, or ask for "
+        f"{name}<{world.HOROVOD_LIMITS[name]}"
+        for name, found in frameworks.items()
+        if version(found) >= version(world.HOROVOD_LIMITS[name])
+    ]
+
+
+def install(
+    lock: Lock, interpreter: Interpreter, root: str, folder: str, say: Tell, canceled: Canceled, file: int
+) -> None:
+    """Into an environment that has all the rest."""
+    store = os.path.join(os.path.dirname(os.path.abspath(root)), "cache", "wheels")
+    name = f"horovod-{world.HOROVOD}-{_key(lock)}"
+    turn = _turn(store, name, say, canceled)
+    try:
+        wheel = _kept(store, name)
+        if wheel is None:
+            check_machine()
+            wheel = _compile(lock, interpreter, root, store, name, say, canceled, [file, turn])
+        else:
+            say(f"Horovod {world.HOROVOD} was compiled before")
+    finally:
+        os.close(turn)
+    command = ["pip", "install", "--python", os.path.join(folder, "bin", "python"), "--no-deps", "--offline", wheel]
+    said = uv.run([*command, "--no-cache"], root, canceled=canceled, keep_open=[file])
+    if not said.ok:
+        raise UserErrorException(f"Horovod could not be installed: {_last(said.complaints)}")
+
+
+def _frameworks(lock: Lock) -> dict[str, str]:
+    found = re.findall(r"(?m)^([\w.-]+)==([^\s;]+)", lock.packages)
+    return {name: number for name, number in found if name in world.HOROVOD_ENDS}
+
+
+def _key(lock: Lock) -> str:
+    """A compiled Horovod fits one Python, one version of each framework and one MPI."""
+    identity = [lock.python.rsplit(".", 1)[0], lock.platform, sorted(_frameworks(lock).items()), _mpi("version")]
+    return hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
+
+
+def _mpi(what: str) -> str:
+    """What the MPI that it would be compiled against says about itself."""
+    compiler = shutil.which("mpicxx")
+    if compiler is None:
+        return ""
+    return subprocess.run([compiler, f"--showme:{what}"], capture_output=True, text=True, timeout=30).stdout.strip()
+
+
+def _turn(store: str, name: str, say: Tell, canceled: Canceled) -> int:
+    """The right to compile it: who asks meanwhile waits, and finds it done."""
+    said = 0.0
+    while True:
+        file = holding.take(store, name)
+        if file is not None:
+            return file
+        if canceled():
+            raise commands.Stopped("Canceled while another process compiled Horovod.")
+        if time.monotonic() - said > _SAY_EVERY:
+            said = time.monotonic()
+            say("Another process is compiling the same Horovod; waiting for it")
+        time.sleep(0.1)
+
+
+def _kept(store: str, name: str) -> str | None:
+    found = glob.glob(os.path.join(glob.escape(os.path.join(store, name)), "*.whl"))
+    return found[0] if found else None
+
+
+def _compile(
+    lock: Lock, interpreter: Interpreter, root: str, store: str, name: str, say: Tell, canceled: Canceled,
+    keep_open: list[int],
+) -> str:  # fmt: skip
+    """In an environment of its own, so that the tools for it do not stay in the user's."""
+    frameworks = _frameworks(lock)
+    what = " and ".join(f"{each} {number}" for each, number in frameworks.items())
+    say(f"Compiling Horovod {world.HOROVOD} for {what}: some minutes, once for this machine")
+    began = said = time.monotonic()
+
+    def wanted_no_more() -> bool:
+        nonlocal said
+        if time.monotonic() - said > _SAY_EVERY:
+            said = time.monotonic()
+            say(f"Compiling Horovod: {said - began:.0f} s")
+        return canceled()
+
+    with tempfile.TemporaryDirectory(prefix="horovod-", dir=store) as place:
+        workshop = os.path.join(place, "env")
+        install_packages(lock, interpreter, root, workshop, commands.silent, canceled, keep_open[0])
+        python = os.path.join(workshop, "bin", "python")
+        tools = uv.run(["pip", "install", "--python", python, *_TOOLS], root, canceled=canceled, keep_open=keep_open)
+        if not tools.ok:
+            raise UserErrorException(f"The tools to compile Horovod could not be installed: {_last(tools.complaints)}")
+        command = [python, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-cache-dir"]
+        command += ["--no-binary", "horovod", f"horovod=={world.HOROVOD}", "-w", os.path.join(place, "made")]
+        done = commands.run(
+            command, _surroundings(workshop, frameworks), place, commands.silent, wanted_no_more, keep_open
+        )
+        made = glob.glob(os.path.join(place, "made", "*.whl"))
+        if not done.ok or not made:
+            log = os.path.join(store, f"{name}.log")
+            with open(log, "w") as file:
+                file.write(done.output + done.complaints)
+            raise UserErrorException(
+                f"Horovod {world.HOROVOD} could not be compiled for {what}. The first errors ({log} has the rest):\n"
+                f"{_first_errors(done.output + done.complaints)}"
+            )
+        final = os.path.join(store, name)
+        os.makedirs(final, exist_ok=True)
+        os.replace(made[0], os.path.join(final, os.path.basename(made[0])))
+    say(f"Horovod was compiled in {time.monotonic() - began:.0f} s")
+    return os.path.join(final, os.path.basename(made[0]))
+
+
+def _surroundings(workshop: str, frameworks: dict[str, str]) -> dict[str, str]:
+    tensorflow, torch = any(name.startswith("tensorflow") for name in frameworks), "torch" in frameworks
+    return {
+        **{
+            name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME", "LAPIS_TOKEN")
+        },
+        "PATH": os.pathsep.join([os.path.join(workshop, "bin"), os.environ.get("PATH", os.defpath)]),
+        "VIRTUAL_ENV": workshop,
+        "HOROVOD_WITH_TENSORFLOW" if tensorflow else "HOROVOD_WITHOUT_TENSORFLOW": "1",
+        "HOROVOD_WITH_PYTORCH" if torch else "HOROVOD_WITHOUT_PYTORCH": "1",
+        "HOROVOD_WITHOUT_MXNET": "1",
+        "HOROVOD_WITH_MPI": "1",
+        "HOROVOD_WITH_GLOO": "1",
+        "HOROVOD_CPU_OPERATIONS": "MPI",
+        "CMAKE_POLICY_VERSION_MINIMUM": "3.5",  # CMake 4 refuses what parts of it ask for otherwise
+        "MAKEFLAGS": f"-j{os.cpu_count() or 1}",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+
+
+def _first_errors(text: str) -> str:
+    """The compiler's own, each with what follows it; the last lines of a build tell only that there were some."""
+    lines = text.splitlines()
+    errors = [at for at, line in enumerate(lines) if re.search(r"CMake Error|: error:|fatal error", line)]
+    return "\n".join(line for at in errors[:3] for line in lines[at : at + 6]) or _last(text)
+
+
+def _last(text: str) -> str:
+    return "\n".join(text.strip().splitlines()[-_LAST_LINES:])
