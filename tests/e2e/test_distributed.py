@@ -16,6 +16,7 @@ import pytest
 from azureml.core import Experiment, ScriptRunConfig, Workspace
 from azureml.core.compute import AmlCompute, ComputeTarget
 from azureml.core.runconfig import MpiConfiguration, PyTorchConfiguration, RunConfiguration, TensorflowConfiguration
+from azureml.data import OutputFileDatasetConfig
 from azureml.exceptions import ComputeTargetException, RunConfigurationException, UserErrorException
 from lapis.sdk.process import started
 from tests.conftest import Home
@@ -189,6 +190,25 @@ while not os.path.exists(f"outputs/from-{theirs}.txt"):
     run = finish(code, run_config=plain_on(2, cluster))
     assert run.get_status() == "Completed", run.get_details()
     assert {"outputs/from-0.txt", "outputs/from-1.txt"} <= set(run.get_file_names())
+
+
+def test_files_that_a_rank_of_any_node_hands_over_are_kept(cluster: str, finish: Callable[..., Any]) -> None:
+    code = """
+import os, sys
+from azureml.core import Run
+rank = os.environ["RANK"]
+open(f"picture-{rank}.png", "wb").write(b"picture " + rank.encode())
+Run.get_context().log_image("picture of " + rank, path=f"picture-{rank}.png")
+open(os.path.join(sys.argv[1], f"part-{rank}.txt"), "w").write(rank)
+"""
+    parts = OutputFileDatasetConfig(name="parts").as_upload()
+    distribution = PyTorchConfiguration("Gloo", process_count=4, node_count=2)
+    run = finish(code, compute_target=cluster, distributed_job_config=distribution, arguments=[parts])
+    assert run.get_status() == "Completed", run.get_details()
+    assert {f"picture of {rank}" for rank in range(4)} <= set(run.get_metrics())
+    assert sum("picture" in name for name in run.get_file_names()) == 4
+    written = run.get_details()["outputDatasets"][0]["dataset"].to_path()
+    assert sorted(os.path.basename(path) for path in written) == [f"part-{rank}.txt" for rank in range(4)]
 
 
 def test_metrics_of_all_ranks_are_the_runs(cluster: str, finish: Callable[..., Any]) -> None:

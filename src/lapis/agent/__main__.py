@@ -185,9 +185,11 @@ class Agent:
         self._ship(force=True)
 
     def _deliver(self) -> None:
-        """All that was printed and logged here, before the run ends and takes no more. Then say so."""
+        """All that was printed, logged and written here, before the run ends and takes no more. Then say so."""
         for _ in self._until_given_up():
             try:
+                if not self.head:  # which has its own way: it also brings in what is shared
+                    self._bring_in_own_files()
                 self.shipper.report({"node": self.told}, final=True, patience=30.0)
             except NotFound:
                 return
@@ -196,6 +198,12 @@ class Agent:
                 continue
             self.told["delivered"] = True
             return
+
+    def _bring_in_own_files(self) -> None:
+        _, notices = self.outputs.collect()
+        for notice in [*notices, *data.take_back(self.job, self.code, self.folder, self.shipper.client)]:
+            with open(self.log, "a") as file:
+                file.write(f"Lapis: {notice}\n")
 
     def _of_all_nodes(self, verdict: Verdict) -> Verdict:
         """The first failure of any node, or that all are done; of a node that is not the head, when the run is over."""
