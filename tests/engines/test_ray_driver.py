@@ -19,6 +19,7 @@ from lapis.engines.base import JobSpec, JobState
 from lapis.engines.ray import RayEngine, pack_sources
 from lapis.engines.ray_driver import serve, why_waiting
 from lapis.errors import ComputeTargetException
+from tests.contracts.engine import eventually
 
 # Answers each question from a table, and writes down what it was asked.
 DRIVER = """
@@ -78,10 +79,11 @@ def test_a_run_is_launched_with_the_shape_of_its_nodes_and_the_address_of_the_se
 
 
 def test_many_jobs_are_one_question(make: Make, tmp_path: Path) -> None:
-    engine = make(poll=["alive", "waiting", "lost", "gone"])
-    states = engine.poll([{"job": name, "agents": [f"{name}/0/0/n"]} for name in "abcd"])
-    assert states == [JobState.ALIVE, JobState.WAITING, JobState.LOST, JobState.GONE]
-    assert len(asked(tmp_path)) == 1
+    engine = make(poll=["alive", "waiting", "lost", "gone"], about={})
+    handles = [{"job": name, "agents": [f"{name}/0/0/n"]} for name in "abcd"]
+    assert engine.poll(handles) == [JobState.ALIVE] * 4, "nobody waits until Ray has let the driver in"
+    eventually(lambda: engine.poll(handles) == [JobState.ALIVE, JobState.WAITING, JobState.LOST, JobState.GONE])
+    assert [do for _, do, _ in asked(tmp_path)] == ["about", "poll"]
 
 
 def test_a_driver_that_was_killed_is_replaced(make: Make, tmp_path: Path) -> None:
@@ -101,9 +103,10 @@ def test_jobs_are_alive_while_ray_does_not_answer_and_gone_after_long(
 ) -> None:
     engine = make()  # refuses to poll
     monkeypatch.setattr(ray_engine, "TRY_AGAIN_AFTER", 0.0)
-    assert engine.poll([{"agents": []}]) == [JobState.ALIVE]
+    for _ in range(3):
+        assert engine.poll([{"agents": []}]) == [JobState.ALIVE]
     monkeypatch.setattr(ray_engine, "GIVE_UP_AFTER", 0.0)
-    assert engine.poll([{"agents": []}]) == [JobState.GONE]
+    eventually(lambda: engine.poll([{"agents": []}]) == [JobState.GONE])
     engine.stop({"agents": []}, hard=True)
     engine.forget("run-1")
 
@@ -116,6 +119,16 @@ def test_an_address_where_nobody_is_is_told_at_once(tmp_path: Path) -> None:
         engine.check({"address": nobody})
     with pytest.raises(ComputeTargetException, match="is no address of a Ray cluster"):
         RayEngine(str(tmp_path), "http://here", command=["/nonexistent"]).check({"address": "http://here"})
+
+
+def test_a_server_without_ray_says_how_to_get_it(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = RayEngine(str(tmp_path), f"127.0.0.1:{port}")
+    monkeypatch.setattr(ray_engine, "find_spec", lambda name: None)
+    with pytest.raises(ComputeTargetException, match=r"pip install 'lapis-ml\[ray\]'.*LAPIS_RAY_PYTHON"):
+        engine.check({})
+    monkeypatch.setenv("LAPIS_RAY_PYTHON", "/nonexistent/python")
+    with pytest.raises(ComputeTargetException, match="'/nonexistent/python' is no interpreter"):
+        engine.check({})
 
 
 def test_another_version_of_ray_is_told_with_what_to_do(make: Make) -> None:

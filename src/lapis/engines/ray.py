@@ -56,9 +56,10 @@ class RayEngine:
         self._work = work
         self._address = address
         self._server = (server_address or "").rstrip("/")
-        self._driver = Driver(address, command or [*_interpreter(), address, namespace], log=_log_file(work))
+        self._driver = Driver(address, namespace, command, log=_log_file(work))
         self._silent_since: float | None = None
         self._quiet_until = 0.0
+        self._bringing_up: threading.Thread | None = None
         self._sources: str | None = None
 
     def check(self, settings: Mapping[str, Any]) -> None:
@@ -108,23 +109,34 @@ class RayEngine:
         """While Ray does not answer, jobs count as alive: the agents can do without it for a while."""
         if not handles:
             return []
-        now = time.monotonic()
-        if now < self._quiet_until:
-            return [self._unanswered(now)] * len(handles)
+        if self._driver.ready:
+            states = self._listen("poll", jobs=[handle.get("agents", []) for handle in handles])
+            if states is not None:
+                return [JobState(state) for state in states]
+        else:
+            self._bring_up()
+        silent = time.monotonic() - self._silent_since if self._silent_since is not None else 0.0
+        return [JobState.GONE if silent > GIVE_UP_AFTER else JobState.ALIVE] * len(handles)
+
+    def _bring_up(self) -> None:
+        """In a thread of its own: Ray may take its time, and the runs of other targets need not wait for it."""
+        under_way = self._bringing_up is not None and self._bringing_up.is_alive()
+        if not under_way and time.monotonic() >= self._quiet_until:
+            self._bringing_up = threading.Thread(target=self._listen, args=("about",), daemon=True)
+            self._bringing_up.start()
+
+    def _listen(self, do: str, **what: Any) -> Any:
+        """What the driver says; None, and note since when, if it says nothing."""
         try:
-            states = self._driver.ask("poll", jobs=[handle.get("agents", []) for handle in handles])
+            said = self._driver.ask(do, **what)
         except OSError as failure:
             if self._silent_since is None:
                 _log.error("%s", failure)
-                self._silent_since = now
+                self._silent_since = time.monotonic()
             self._quiet_until = time.monotonic() + TRY_AGAIN_AFTER
-            return [self._unanswered(now)] * len(handles)
+            return None
         self._silent_since = None
-        return [JobState(state) for state in states]
-
-    def _unanswered(self, now: float) -> JobState:
-        silent = now - self._silent_since if self._silent_since is not None else 0.0
-        return JobState.GONE if silent > GIVE_UP_AFTER else JobState.ALIVE
+        return said
 
     def stop(self, handle: Handle, *, hard: bool = False) -> None:
         try:
@@ -159,14 +171,22 @@ class RayEngine:
 class Driver:
     """The helper process. Every failure of it is an OSError that says what to do."""
 
-    def __init__(self, address: str, command: Sequence[str], log: str) -> None:
+    def __init__(self, address: str, namespace: str, command: Sequence[str] | None, log: str) -> None:
         self._address = address
-        self._command = list(command)
+        self._namespace = namespace
+        self._command = command
         self._log = log
+        self._let_in = False
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
         self._buffer = b""
         self._asked = 0
+
+    @property
+    def ready(self) -> bool:
+        """Whether a question would be answered soon."""
+        process = self._process
+        return self._let_in and process is not None and process.poll() is None
 
     def ask(self, do: str, **what: Any) -> Any:
         """One question, one answer."""
@@ -192,11 +212,12 @@ class Driver:
 
     def _start(self) -> None:
         self._end()
+        command = list(self._command or [*_interpreter(), self._address, self._namespace])
         _check_port(self._address)
         os.makedirs(os.path.dirname(self._log), exist_ok=True)
         with open(self._log, "ab") as log:
             self._process = subprocess.Popen(
-                self._command,
+                command,
                 env=_environment(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -214,7 +235,8 @@ class Driver:
             ) from failure
         if "fatal" in first:
             self._end()
-            raise OSError(_not_let_in(self._address, first["fatal"], self._command[0]))
+            raise OSError(_not_let_in(self._address, first["fatal"], command[0]))
+        self._let_in = True
 
     def _answer(self, within: float) -> dict[str, Any]:
         assert self._process is not None and self._process.stdout is not None
@@ -232,7 +254,7 @@ class Driver:
         return found
 
     def _end(self) -> None:
-        process, self._process, self._buffer = self._process, None, b""
+        process, self._process, self._buffer, self._let_in = self._process, None, b"", False
         if process is None:
             return
         process.kill()  # it holds nothing: runs live in Ray
@@ -276,12 +298,12 @@ def _interpreter() -> list[str]:
     """An interpreter that has Ray, up to where the driver's arguments begin."""
     chosen = settings_module.load().ray_python
     if chosen is None and find_spec("ray") is None:
-        raise ComputeTargetException(
+        raise OSError(
             "Engine 'ray' needs the package 'ray': pip install 'lapis-ml[ray]' where the server runs, or name an "
             "interpreter that has it with LAPIS_RAY_PYTHON."
         )
     if chosen is not None and not os.access(chosen, os.X_OK):
-        raise ComputeTargetException(f"LAPIS_RAY_PYTHON={chosen!r} is no interpreter that can be run.")
+        raise OSError(f"LAPIS_RAY_PYTHON={chosen!r} is no interpreter that can be run.")
     source = os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
     return [chosen or sys.executable, "-c", _DRIVER, source]
 

@@ -21,6 +21,7 @@ _CHUNK = 64 * 1024  # bytes: what is larger Ray would keep with the driver, and 
 _GRACE = 20.0  # seconds that an ended run's agents have to leave by themselves
 _DOUBT = 5.0  # seconds that Ray may take between dropping an actor and saying that its node has died
 _STOP_WITHIN = 5.0
+_SWEEP_AFTER = 120.0
 
 
 def main() -> None:
@@ -35,6 +36,7 @@ def main() -> None:
         answers.flush()
         os._exit(1)  # Ray's threads may not let go
     answers.write(json.dumps({"ready": True}) + "\n")
+    threading.Thread(target=driver.sweep, daemon=True).start()
     operations = {name: getattr(driver, name) for name in ("about", "reach", "launch", "poll", "stop", "explain")}
     serve(sys.stdin, answers, {**operations, "forget": driver.forget})
     os._exit(0)
@@ -149,40 +151,48 @@ class Driver:
         """The actors that there are now have a little time to leave; a launch after this is another's business."""
         names = [name for name in self._actors() if name.startswith(job + "/")]
         groups = self._groups(job)
+        noted = [name for name in self._noted() if name.startswith(job + "/")]
 
         def later() -> None:
             deadline = time.monotonic() + _GRACE
             while time.monotonic() < deadline and set(names) & set(self._actors()):
                 time.sleep(0.5)
             self._end(names, groups)
-            for key in self._noted_keys(f"{job}/"):
-                if key.split("/")[-4:-1] and not self._is_alive(key):
-                    self._delete(key)
+            self._delete({*noted, *names})
 
         threading.Thread(target=later, daemon=True).start()
+
+    def sweep(self) -> None:
+        """Remove what ended runs left when a driver ended before it had tidied up."""
+        alive = self._actors()
+        groups: dict[str, list[str]] = {}
+        for name in self._noted():
+            groups.setdefault(_group_of(name), []).append(name)
+        for group, names in groups.items():
+            if any(name.startswith(group + "/") for name in alive):
+                continue
+            ended = [read_note(self._namespace, name).get("ended") for name in names]
+            if all(at is not None and time.time() - at > _SWEEP_AFTER for at in ended):
+                self._end((), [group])
+                self._delete(names)
 
     # -- what Ray knows
 
     def _actors(self) -> list[str]:
         return [str(name) for name in self._ray.util.list_named_actors()]
 
-    def _noted_keys(self, prefix: str = "") -> list[str]:
-        from ray.experimental.internal_kv import _internal_kv_list
-
-        return [bytes(key).decode() for key in _internal_kv_list(note_key(self._namespace, prefix))]
-
     def _noted(self) -> set[str]:
         """The names of actors that have come up, whether they still are or not."""
-        front = len(note_key(self._namespace, ""))
-        return {key[front:] for key in self._noted_keys()}
+        from ray.experimental.internal_kv import _internal_kv_list
 
-    def _is_alive(self, key: str) -> bool:
-        return key[len(note_key(self._namespace, "")) :] in set(self._actors())
+        front = note_key(self._namespace, "")
+        return {bytes(key).decode()[len(front) :] for key in _internal_kv_list(front)}
 
-    def _delete(self, key: str) -> None:
+    def _delete(self, names: Iterable[str]) -> None:
         from ray.experimental.internal_kv import _internal_kv_del
 
-        _internal_kv_del(key)
+        for name in names:
+            _internal_kv_del(note_key(self._namespace, name))
 
     def _living_nodes(self) -> list[dict[str, Any]]:
         return [node for node in self._ray.nodes() if node["Alive"]]
@@ -204,7 +214,7 @@ class Driver:
     def _why_waiting(self, name: str) -> str:
         from ray.util.placement_group import placement_group_table
 
-        group = "/".join(name.split("/")[:-2])
+        group = _group_of(name)
         found = [each for each in placement_group_table().values() if each["name"] == group]
         bundles = [dict(bundle) for each in found[-1:] for bundle in each["bundles"].values()]
         nodes = [(node["NodeManagerHostname"], node["Resources"]) for node in self._living_nodes()]
@@ -242,11 +252,16 @@ class Driver:
                 self._ray.kill(self._ray.get_actor(name, namespace=self._namespace), no_restart=True)
             except ValueError:
                 pass  # it has gone
-        for group in {"/".join(name.split("/")[:-2]) for name in names} | set(groups):
+        for group in {_group_of(name) for name in names} | set(groups):
             try:
                 remove_placement_group(get_placement_group(group))
             except ValueError:
                 pass
+
+
+def _group_of(name: str) -> str:
+    """The placement group of the actor of that name."""
+    return "/".join(name.split("/")[:-2])
 
 
 def _connect(ray: Any, address: str, namespace: str) -> None:
