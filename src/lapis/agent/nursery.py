@@ -10,10 +10,10 @@ from __future__ import annotations
 import ctypes  # noqa: F401
 import encodings.idna  # noqa: F401
 import gc
-import http.client  # noqa: F401
 import os
 import select
 import signal
+import socket  # noqa: F401
 import sys
 
 from lapis.agent.__main__ import live

@@ -334,7 +334,7 @@ class Runs:
         """What an agent or the owner of an interactive run tells. All of it may be told again and counts once."""
         self._check_scope(actor, workspace_id, run_id)
         positions: dict[str, int] = {}
-        journals: list[tuple[str, int, int, list[Point]]] = []
+        journals: list[tuple[str, int, memoryview, list[Point]]] = []
         named: dict[str, tuple[str, int]] = {}
         for kind, data in zip(header.get("parts", []), parts, strict=True):
             what = kind["kind"]
@@ -343,8 +343,7 @@ class Runs:
                     workspace_id, run_id, kind["name"], kind["offset"], data
                 )
             elif what == "journal":
-                points, _ = parse_lines(bytes(data))
-                journals.append((kind["stream"], kind["offset"], kind["offset"] + len(data), points))
+                journals.append((kind["stream"], kind["offset"], data, parse_lines(bytes(data))[0]))
             elif what == "file":
                 named[check_path(kind["name"])] = self._shelf.blobs.put_bytes(data)
             else:
@@ -352,8 +351,8 @@ class Runs:
         for name, digest in header.get("files", {}).items():
             named[check_path(name)] = (digest, self._shelf.blobs.size(digest))
         with self._shelf.database.write():  # one commit for all of it
-            for stream, start, end, points in journals:
-                position = self._shelf.metrics.append(workspace_id, run_id, stream, start, end, points)
+            for stream, offset, data, points in journals:
+                position = self._take_journal(workspace_id, run_id, stream, offset, data, points)
                 positions[f"journal:{stream}"] = position
             self._shelf.files.put(workspace_id, run_id, named, self._now())
             run, ends_now = self._take_steps(workspace_id, run_id, header)
@@ -367,6 +366,16 @@ class Runs:
     def _take_log(self, workspace_id: str, run_id: str, name: str, offset: int, data: memoryview) -> int:
         check_path(name)
         return self._shelf.files.append(workspace_id, run_id, name, offset, data, self._now(), _aliases(name))
+
+    def _take_journal(
+        self, workspace_id: str, run_id: str, stream: str, offset: int, data: memoryview, points: list[Point]
+    ) -> int:
+        end = offset + len(data)
+        position = self._shelf.metrics.append(workspace_id, run_id, stream, offset, end, points)
+        if offset < position < end:  # the reply to an earlier report was lost: only the rest of this one is new
+            fresh, _ = parse_lines(bytes(data[position - offset :]))
+            position = self._shelf.metrics.append(workspace_id, run_id, stream, position, end, fresh)
+        return position
 
     def _take_steps(self, workspace_id: str, run_id: str, header: Mapping[str, Any]) -> tuple[RunRecord, bool]:
         """The run as it is then, and whether this ended it."""
