@@ -226,7 +226,8 @@ history = model.fit(
     callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0), hvd.callbacks.MetricAverageCallback()],
 )
 weights = model.get_weights()[0].ravel().tolist()
-print(json.dumps({"loss": history.history["loss"], "weights": weights, "size": hvd.size()}))
+losses = [float(loss) for loss in history.history["loss"]]
+print(json.dumps({"loss": losses, "weights": weights, "size": hvd.size()}))
 """
 )
 
@@ -249,3 +250,11 @@ def test_horovod_is_compiled_once_and_trains_over_mpi(cluster: str, finish: Call
     assert first["loss"][-1] < first["loss"][0] / 10
     built = run._text_of("azureml-logs/20_image_build_log.txt")
     assert "Substituted: horovod==0.19.5 -> horovod==0.28.1" in built
+    another = with_packages(["tensorflow-cpu==2.15.1", "horovod", "toolz"])
+    run = finish(
+        "import horovod.tensorflow as hvd\nhvd.init()\nprint(hvd.size())", environment=another,
+        distributed_job_config=MpiConfiguration(process_count_per_node=2),
+    )  # fmt: skip
+    assert run.get_status() == "Completed", run.get_details()
+    built = run._text_of("azureml-logs/20_image_build_log.txt")
+    assert "Horovod 0.28.1 was compiled before" in built or "It was built before" in built
