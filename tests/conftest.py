@@ -17,6 +17,9 @@ from lapis.sdk import local, mounts
 from lapis.sdk.experiment import Experiment
 from lapis.sdk.process import started
 from lapis.sdk.workspace import Workspace
+from tests.ray_cluster import _ray_cluster, ray_cluster
+
+__all__ = ["_ray_cluster", "ray_cluster"]  # fixtures: one cluster for all tests that want it
 
 for _name in [name for name in os.environ if name.startswith(("LAPIS_", "AZUREML_"))]:
     del os.environ[_name]  # whatever the developer's own shell says does not count here

@@ -76,7 +76,7 @@ class EngineContract:
         assert engine.left() == {}
 
 
-def eventually(true: Callable[[], bool], seconds: float = 30.0) -> None:
+def eventually(true: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it did not come to pass in time"

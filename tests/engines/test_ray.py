@@ -13,9 +13,8 @@ from lapis.engines.base import Engine, Handle, JobSpec, JobState
 from lapis.engines.ray import RayEngine
 from lapis.errors import ComputeTargetException
 from tests.contracts.engine import EngineContract, eventually
-from tests.ray_cluster import RayCluster, _ray_cluster, ray_cluster
+from tests.ray_cluster import RayCluster
 
-__all__ = ["_ray_cluster", "ray_cluster"]
 pytestmark = [pytest.mark.full, pytest.mark.xdist_group("ray")]
 
 
