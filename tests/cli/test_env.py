@@ -66,7 +66,8 @@ def test_nothing_there_is_said(lapis: Lapis, requirements: Path) -> None:
 
 def test_one_is_shown_with_its_packages_and_its_log(lapis: Lapis, two: tuple[str, str]) -> None:
     shown = lapis("env", "show", two[0][:8])
-    assert "helper      1.5" in shown.out and f"Hash       {two[0]}" in shown.out
+    assert ["helper", "1.5"] in [line.split() for line in shown.out.splitlines()]
+    assert f"Hash       {two[0]}" in shown.out
     assert "Linked " in lapis("env", "show", two[0], "--log").out
     packages = lapis("env", "show", two[0], "--json").json["packages"]
     assert (packages["helper"], packages["toy"]) == ("1.5", "1.0")

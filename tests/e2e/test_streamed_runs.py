@@ -201,7 +201,7 @@ def test_a_script_reads_on_when_its_agent_is_killed_and_the_next_one_unmounts(
     begun: Any, home: Home, tmp_path: Path
 ) -> None:
     kill(home, begun, "agent.json")
-    until(lambda: "another one takes over" in json.dumps(begun.get_details()), 30)
+    until(lambda: "another one takes over" in str(begun.get_details()), 30)
     (tmp_path / "go").touch()
     begun.wait_for_completion()
     assert f"HASH {HASH}" in text_of(begun) and "16.8 MB of 16.8 MB were fetched" in text_of(begun)
