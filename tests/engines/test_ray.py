@@ -49,7 +49,9 @@ class TestRay(EngineContract):
     def engine(self, another: Callable[[], Engine]) -> Engine:
         return another()
 
-    def test_the_nodes_of_a_job_are_different_machines(self, engine: Engine, job: JobSpec) -> None:
+    def test_the_nodes_of_a_job_are_different_machines(
+        self, engine: Engine, job: JobSpec, ray_cluster: RayCluster
+    ) -> None:
         shape: Any = {"cores": 2, "gpus": 0}
         engine.launch(JobSpec("run-2", job.body, (shape, shape, shape)))
         handle = engine.launch(JobSpec("run-2", job.body, (shape, shape, shape)))
@@ -61,6 +63,9 @@ class TestRay(EngineContract):
         )
         engine.stop(handle, hard=True)
         eventually(lambda: engine.poll([waiting]) == [JobState.ALIVE], 60)
+        assert not list(ray_cluster.folder.glob("home?/ray/runs/run-2-0/job.json")), (
+            "nothing of it is left on its nodes"
+        )
 
     def test_a_cluster_that_answers_passes_the_check(self, engine: Engine) -> None:
         engine.check({"address": "there"})

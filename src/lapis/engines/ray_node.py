@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import socket
 import sys
 import threading
@@ -38,6 +39,8 @@ class RayNode:
         self._sources = b"".join(sources)
         self._engine: Any = None
         self._agent: dict[str, Any] | None = None
+        self._folder = ""
+        self._starting = threading.Lock()
         self._stopping = False
         self._note = {"host": socket.gethostname(), **_where_ray_put_us()}
         self._tell()
@@ -45,9 +48,12 @@ class RayNode:
 
     def stop(self, hard: bool) -> None:
         """Ask the agent to end, or end it and all that it started."""
-        self._stopping = True
-        if self._engine is not None and self._agent is not None:
-            self._engine.stop({"job": self._spec["job"], "agents": [self._agent]}, hard=hard)
+        with self._starting:  # not half way: an agent that nobody knows of could not be stopped
+            self._stopping = True
+            if self._agent is not None:
+                self._engine.stop({"job": self._spec["job"], "agents": [self._agent]}, hard=hard)
+            if hard and self._folder:
+                shutil.rmtree(self._folder, ignore_errors=True)  # nobody takes over after this
 
     def _live(self) -> None:
         try:
@@ -67,6 +73,7 @@ class RayNode:
         top = os.path.join(home, "ray", "runs", self._spec["folder"])
         folder = top if index == 0 else os.path.join(top, "nodes", str(index))
         os.makedirs(folder, mode=0o700, exist_ok=True)
+        self._folder = folder
         head = self._meet_head(folder)
         for name in [each for each in os.environ if each.startswith("RAY_")]:
             del os.environ[name]  # a script that uses Ray itself is not a part of this actor
@@ -75,12 +82,11 @@ class RayNode:
         body = {**self._spec["body"], "node": {**node, "count": self._spec["count"]}}
         if body.get("lock"):
             body["environments"] = os.path.join(home, "environments")  # of this node: built here when it is not there
-        if self._stopping:
-            return "It was asked to stop before its agent had started."
-        self._agent = self._engine.launch_one(folder, body)
+        with self._starting:
+            if self._stopping:
+                return "It was asked to stop before its agent had started."
+            self._agent = self._engine.launch_one(folder, body)
         handle = {"job": self._spec["job"], "agents": [self._agent]}
-        if self._stopping:
-            self._engine.stop(handle)
         while self._engine.poll([handle]) == [JobState.ALIVE]:
             time.sleep(LOOK_EVERY)
         said: str = self._engine.explain(handle)
