@@ -441,3 +441,20 @@ def test_strict_refuses_a_name_under_which_nothing_is_left() -> None:
 def test_the_same_definition_gives_the_same_recipe() -> None:
     again = [made("python=3.6", "mkl", pip=["tensorflow-gpu==2.2.0", "keras"], pythons=["3.12.1"]) for _ in range(2)]
     assert again[0] == again[1]
+
+
+def test_tensorflow_1_13_beside_horovod_becomes_the_version_that_it_compiles_for() -> None:
+    definition = {
+        "name": "estimator",
+        "python": {
+            "condaDependencies": {
+                "dependencies": ["python=3.6.2", {"pip": ["tensorflow==1.13.1", "horovod==0.16.1"]}],
+            }
+        },
+    }
+    for mpi in (False, True):
+        made = recipe(definition, pythons=["3.7.16", "3.11.7"], gpu=False, strict=False, mpi=mpi)
+        assert any(each.startswith("tensorflow==1.15.5") for each in made.requirements), made.requirements
+    alone = {"name": "x", "python": {"condaDependencies": {"dependencies": [{"pip": ["tensorflow==1.13.1"]}]}}}
+    made = recipe(alone, pythons=["3.7.16"], gpu=False, strict=False)
+    assert "tensorflow==1.13.1" in made.requirements

@@ -25,6 +25,7 @@ def recipe(
     try:
         draft = _read(((definition.get("python") or {}).get("condaDependencies")) or {})
         _take_out_what_lapis_is(draft)
+        _let_tensorflow_fit_horovod(draft)
         if mpi:
             _set_horovod_apart(draft)
         _take_out_what_cannot_be_installed(draft)
@@ -158,6 +159,17 @@ def _take_out_what_lapis_is(draft: _Draft) -> None:
                 draft.add(*world.STANDS_FOR.get(key, ()))
     if azures and draft.has("pandas"):
         draft.add(world.TABLES_NEED)
+
+
+def _let_tensorflow_fit_horovod(draft: _Draft) -> None:
+    """Estimators list Horovod beside TensorFlow 1.13, whether or not MPI starts the job: both get the same packages."""
+    if not draft.has("horovod"):
+        return
+    oldest = f"=={world.HOROVOD_BEGINS}"
+    for package in [each for each in draft.packages if each.name in ("tensorflow", "tensorflow-gpu")]:
+        given = replace(package, limits=oldest)
+        if package.span.ends_by(version("1.15")):
+            draft.substitute(package, given, "the oldest that Horovod can still be compiled for, and the last of 1.x")
 
 
 def _set_horovod_apart(draft: _Draft) -> None:

@@ -139,6 +139,7 @@ NOT_INSTALLED: Mapping[str, str] = {
 # --- Horovod, for MPI jobs ------------------------------------------------------------------------------------------
 
 HOROVOD = "0.28.1"  # the last release
+HOROVOD_BEGINS = "1.15.5"  # of TensorFlow
 HOROVOD_NEEDS = ("cloudpickle", "cffi", "packaging", "psutil", "pyyaml")
 # The first versions that it does not compile with; and those below which it can be used as its documentation says.
 HOROVOD_ENDS: Mapping[str, str] = {"tensorflow": "2.19", "tensorflow-cpu": "2.19", "torch": "2.1"}

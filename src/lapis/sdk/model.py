@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Iterable
 
 from lapis.domain.run import parse_label
-from lapis.errors import ModelNotFoundException, UserErrorException, WebserviceException
+from lapis.errors import ModelNotFoundException, NotThereYet, UserErrorException, WebserviceException
 from lapis.sdk import display
 from lapis.sdk.client import quoted
 from lapis.sdk.resource_configuration import ResourceConfiguration
@@ -167,6 +167,50 @@ class Model:
     def delete(self) -> None:
         """Remove this version for good. Refused while a service uses it; its number is never given again."""
         self.workspace._client.call("DELETE", self._path)
+
+    # -- deployed
+
+    @staticmethod
+    def deploy(
+        workspace: Workspace,
+        name: str,
+        models: Any,
+        inference_config: Any = None,
+        deployment_config: Any = None,
+        deployment_target: Any = None,
+        overwrite: bool = False,
+        show_output: bool = False,
+    ) -> Any:
+        raise NotThereYet("Model.deploy")
+
+    @staticmethod
+    def package(
+        workspace: Workspace,
+        models: Any,
+        inference_config: Any = None,
+        generate_dockerfile: bool = False,
+        image_name: str | None = None,
+        image_label: str | None = None,
+    ) -> Any:
+        raise NotThereYet("Model.package")
+
+    @staticmethod
+    def profile(
+        workspace: Workspace,
+        profile_name: str,
+        models: Any,
+        inference_config: Any,
+        input_dataset: Any,
+        cpu: Any = None,
+        memory_in_gb: Any = None,
+        description: str | None = None,
+        input_data: Any = None,
+    ) -> Any:
+        raise NotThereYet("Model.profile")
+
+    @staticmethod
+    def print_configuration(models: Any, inference_config: Any, deployment_config: Any, deployment_target: Any) -> None:
+        raise NotThereYet("Model.print_configuration")
 
     # -- its files
 
