@@ -299,7 +299,7 @@ def test_a_mount_whose_process_was_killed_fails_and_is_taken_away_by_the_next(
     (stale,) = mounted(streams)
     with pytest.raises(OSError) as failed:
         os.statvfs(stale)
-    assert failed.value.errno in (errno.ENOTCONN, errno.ECONNABORTED)  # as far as the kernel has come
+    assert failed.value.errno in (errno.ENOTCONN, errno.ECONNABORTED)
     with Dataset.File.from_files(put(web, "/b.bin")).mount():
         assert stale not in mounted(streams)
 
