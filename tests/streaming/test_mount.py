@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -322,7 +323,8 @@ from lapis.sdk import mounts
 from lapis.streaming.kernel import Mounted
 point = sys.argv[1]
 if os.geteuid() == 0:
-    os.chown(point, 65534, 65534)
+    for path in (os.path.dirname(point), point):
+        os.chown(path, 65534, 65534)
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
@@ -336,10 +338,12 @@ mounts.detach(point)
 serving.join(10)
 print(serving.is_alive(), mounts.points_below(os.path.dirname(point)))
 """
-    point = Path(tempfile.mkdtemp(prefix="lapis-user-"))  # where such a user may go
+    root = Path(tempfile.mkdtemp(prefix="lapis-user-"))  # where such a user may go
+    point = root / "mount"
+    point.mkdir()
     try:
         done = subprocess.run([sys.executable, "-c", code, point], capture_output=True, text=True, timeout=30)
         assert done.stdout.split("\n") == ["None", "hello True", "False []", ""], done.stderr
     finally:
         mounts.detach(str(point))
-        point.rmdir()
+        shutil.rmtree(root)
