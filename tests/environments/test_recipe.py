@@ -23,10 +23,11 @@ def made(
     gpu: bool = False,
     strict: bool = False,
     mpi: bool = False,
+    horovod_in: str = "",
 ) -> Recipe:
     conda = {"channels": ["conda-forge"], "dependencies": [*dependencies, {"pip": list(pip)}]}
     definition = {"name": "mine", "python": {"condaDependencies": conda}}
-    return recipe(definition, pythons=pythons, gpu=gpu, strict=strict, mpi=mpi)
+    return recipe(definition, pythons=pythons, gpu=gpu, strict=strict, mpi=mpi, horovod_in=horovod_in)
 
 
 def refused(*dependencies: Any, **more: Any) -> str:
@@ -167,6 +168,21 @@ def test_a_horovod_that_may_be_the_last_one_is_no_substitution(asked: str) -> No
     found = made("python=3.11", pip=[asked, "tensorflow-cpu==2.18.0"], strict=True, mpi=True)
     assert found.compiled == ("horovod==0.28.1",) and found.substitutions == ()
     assert not any(limit.startswith("tensorflow") for limit in found.constraints), "the user has chosen"
+
+
+def test_an_mpi_job_whose_script_imports_horovod_gets_it_and_is_told() -> None:
+    found = made("python=3.8", pip=["tensorflow-gpu==2.2.0"], mpi=True, horovod_in="train.py")
+    assert found.compiled == ("horovod==0.28.1",) and "horovod is added: train.py imports it." in found.notices
+
+
+def test_horovod_is_not_added_for_other_jobs_nor_without_a_framework_nor_where_nothing_may_differ() -> None:
+    tensorflow = ["tensorflow-cpu==2.15.1"]
+    for found in (
+        made("python=3.11", pip=tensorflow, horovod_in="train.py"),
+        made("python=3.11", pip=["six"], mpi=True, horovod_in="train.py"),
+        made("python=3.11", pip=tensorflow, mpi=True, horovod_in="train.py", strict=True),
+    ):
+        assert found.compiled == () and not any("horovod" in each for each in found.notices)
 
 
 def test_horovod_is_not_installed_and_the_reason_is_given() -> None:

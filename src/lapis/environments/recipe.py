@@ -15,9 +15,17 @@ from lapis.errors import UserErrorException
 
 
 def recipe(
-    definition: Mapping[str, Any], *, pythons: Sequence[str], gpu: bool, strict: bool, mpi: bool = False
+    definition: Mapping[str, Any],
+    *,
+    pythons: Sequence[str],
+    gpu: bool,
+    strict: bool,
+    mpi: bool = False,
+    horovod_in: str = "",
 ) -> Recipe:
     """Return what to install for `definition` on a machine with these Pythons; `mpi`: for a job that MPI starts.
+
+    `horovod_in`: the script of that job, if it imports Horovod.
 
     Whatever is not as asked for is among the recipe's substitutions. With `strict` it is an error instead.
     """
@@ -25,6 +33,8 @@ def recipe(
     try:
         draft = _read(((definition.get("python") or {}).get("condaDependencies")) or {})
         _take_out_what_lapis_is(draft)
+        if mpi and horovod_in and not strict:
+            _add_horovod(draft, horovod_in)
         _let_tensorflow_fit_horovod(draft)
         if mpi:
             _set_horovod_apart(draft)
@@ -159,6 +169,13 @@ def _take_out_what_lapis_is(draft: _Draft) -> None:
                 draft.add(*world.STANDS_FOR.get(key, ()))
     if azures and draft.has("pandas"):
         draft.add(world.TABLES_NEED)
+
+
+def _add_horovod(draft: _Draft, script: str) -> None:
+    """The images that such scripts were written for had it, so their environments often do not name it."""
+    if not draft.has("horovod") and any(draft.has(each) for each in (*world.HOROVOD_ENDS, "tensorflow-gpu")):
+        draft.add("horovod")
+        draft.notices.append(f"horovod is added: {script} imports it.")
 
 
 def _let_tensorflow_fit_horovod(draft: _Draft) -> None:

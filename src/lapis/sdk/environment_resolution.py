@@ -16,14 +16,15 @@ _QUIET = 1.0  # seconds before somebody would wonder
 _AGAIN = 15.0
 
 
-def resolve(workspace: Workspace, environment: Any, mpi: bool = False) -> dict[str, Any]:
+def resolve(workspace: Workspace, environment: Any, mpi: bool = False, horovod_in: str = "") -> dict[str, Any]:
     """The lock, and what was substituted on the way to it. Quick for a definition that was resolved before.
 
-    A job that MPI starts (`mpi`) may get more than others: Horovod.
+    A job that MPI starts (`mpi`) may get more than others: Horovod, and unasked if its script imports it: `horovod_in`.
     """
     chosen = settings.load()
     forced = chosen.environments == "container"
     body = {"definition": environment._to_dict(), "strict": chosen.strict, "container": forced, "mpi": mpi}
+    body["horovod_in"] = horovod_in
     done = threading.Event()
     threading.Thread(target=_say_what_takes_so_long, args=(environment.name, done), daemon=True).start()
     try:

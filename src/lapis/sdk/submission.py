@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -123,7 +124,8 @@ def _checked_job(workspace: Workspace, run_config: RunConfiguration, folder: str
         raise NotThereYet("RunConfiguration.data and output_data are not there yet in this release of Lapis.")
     distribution = distribution_of(run_config)
     mpi = distribution is not None and distribution["kind"] == "mpi"
-    python, wanted, notices = _interpreter(workspace, run_config.environment, mpi)
+    horovod_in = script if mpi and script and _imports_horovod(os.path.join(folder, script)) else ""
+    python, wanted, notices = _interpreter(workspace, run_config.environment, mpi, horovod_in)
     return {
         "script": script,
         "command": command,
@@ -155,6 +157,11 @@ def _checked_script(script: str, folder: str) -> str:
             f"There is no script {script!r} in {folder}. Python files there: {', '.join(near[:10]) or 'none'}."
         )
     return check_path(os.path.relpath(path, folder).replace(os.sep, "/"))
+
+
+def _imports_horovod(path: str) -> bool:
+    with open(path, "rb") as file:
+        return re.search(rb"(?m)^[ \t]*(import|from)[ \t]+horovod\b", file.read()) is not None
 
 
 def _watched(folder: Any) -> str:
@@ -202,7 +209,9 @@ def _checked_target(workspace: Workspace, target: Any) -> str:
     return name
 
 
-def _interpreter(workspace: Workspace, environment: Any, mpi: bool) -> tuple[str, dict[str, Any] | None, list[str]]:
+def _interpreter(
+    workspace: Workspace, environment: Any, mpi: bool, horovod_in: str
+) -> tuple[str, dict[str, Any] | None, list[str]]:
     """Which Python runs the script, or which environment; and what the user should know about the choice."""
     section, mode = environment.python, settings_module.load().environments
     in_image = mode == "container" or _names_image(environment.docker)
@@ -214,7 +223,7 @@ def _interpreter(workspace: Workspace, environment: Any, mpi: bool) -> tuple[str
     if mode == "host":
         said = f"environment '{environment.name}' is not built; the script runs in {sys.executable}."
         return sys.executable, None, [f"LAPIS_ENVIRONMENTS=host: {said}"]
-    resolved = resolve(workspace, environment, mpi)
+    resolved = resolve(workspace, environment, mpi, horovod_in)
     wanted = {"name": environment.name, "lock": resolved["lock"], "said": resolved["said"]}
     told = [
         f"{each['asked']} -> {each['given'] or 'not installed'}: {each['reason']}" for each in resolved["substitutions"]

@@ -30,6 +30,7 @@ class Wish:
     strict: bool = False
     container: bool = False  # in one even where a virtual environment would do
     mpi: bool = False  # for a job that MPI starts
+    horovod_in: str = ""  # the script of that job, if it imports Horovod
 
 
 class Environments:
@@ -148,7 +149,7 @@ class Environments:
 
     def resolve(self, actor: Actor, workspace_id: str, wish: Wish) -> dict[str, Any]:
         actor.may_read(workspace_id)
-        resolved = self._workshop.resolve(wish.definition, wish.strict, wish.container, wish.mpi)
+        resolved = self._workshop.resolve(wish.definition, wish.strict, wish.container, wish.mpi, wish.horovod_in)
         return {**self._lock_view(resolved), "built": self._workshop.ready(resolved.lock.hash)}
 
     def build(self, actor: Actor, workspace_id: str, wish: Wish) -> dict[str, Any]:

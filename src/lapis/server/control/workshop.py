@@ -54,7 +54,12 @@ class Workshop:
     # -- resolved
 
     def resolve(
-        self, definition: Mapping[str, Any], strict: bool, in_container: bool = False, mpi: bool = False
+        self,
+        definition: Mapping[str, Any],
+        strict: bool,
+        in_container: bool = False,
+        mpi: bool = False,
+        horovod_in: str = "",
     ) -> Resolved:
         """The lock of a definition. What was resolved once stays so: the same definition, the same packages."""
         said: list[str] = []
@@ -64,7 +69,7 @@ class Workshop:
             plan = Recipe(python=container.interpreter.version)
         else:
             pythons = [each.version for each in machine]
-            plan = recipe(definition, pythons=pythons, gpu=has_gpu(), strict=strict, mpi=mpi)
+            plan = recipe(definition, pythons=pythons, gpu=has_gpu(), strict=strict, mpi=mpi, horovod_in=horovod_in)
         if plan.compiled:
             horovod.check_machine()
         plan = replace(plan, notices=(*plan.notices, *ignored))
