@@ -1,4 +1,6 @@
-"""Environments: a new one of packages that the cache has, what its first import costs, and twenty who want the same."""
+"""Environments: a new one of packages that the cache has, what its first import costs, twenty who want the same; and a
+run in one that is there.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from home import Home
 from measure import Asked, Clock, Figure, Options, Reading, alone, family_cpu
 
+from azureml.core import Environment, ScriptRunConfig
+from azureml.core.conda_dependencies import CondaDependencies
 from lapis.environments import bytecode, uv
 from lapis.environments.build import build
 from lapis.environments.commands import silent
@@ -33,7 +38,7 @@ os.environ.pop("UV_CACHE_DIR", None)
 def measure(options: Options) -> list[Figure]:
     place = Path(tempfile.mkdtemp(prefix="environments-"))
     root = str(place / "home" / "environments")
-    return [*_new(place, root), _at_once(place, root)]
+    return [*_new(place, root), _at_once(place, root), _warm()]
 
 
 def _new(place: Path, root: str) -> list[Figure]:
@@ -98,6 +103,31 @@ def _at_once(place: Path, root: str) -> Figure:
         together.append(_asked(place, _lock(root, 2000 + number), root, AT_ONCE))
     readings = [Reading("Lapis", together), Reading("bare: one process", alone_ones, bare=True)]
     return Figure(f"{AT_ONCE} processes ask for one new environment at once: until the last has it", "s", readings)
+
+
+def _warm() -> Figure:
+    """Submit until the script's first line, in an environment that is built, and in the server's interpreter."""
+    taken: dict[str, list[float]] = {"venv": [], "host": []}
+    with Home() as home:
+        experiment, folder = (
+            home.experiment(),
+            home.source('import time\nprint("first line", time.time(), flush=True)\n'),
+        )
+        environment = Environment("warm")
+        environment.python.conda_dependencies = CondaDependencies.create(pip_packages=["numpy"])
+        for number in range(2 * ROUNDS + 1):
+            for mode, seconds in taken.items():
+                os.environ["LAPIS_ENVIRONMENTS"] = mode
+                began = time.time()
+                run = experiment.submit(ScriptRunConfig(folder, "train.py", environment=environment))
+                run.wait_for_completion()
+                lines = run._text_of("user_logs/std_log.txt").splitlines()
+                first = next(float(line.split()[-1]) for line in lines if line.startswith("first line"))
+                if number:  # the first one builds it
+                    seconds.append(first - began)
+        del os.environ["LAPIS_ENVIRONMENTS"]
+    readings = [Reading("Lapis", taken["venv"]), Reading("bare: LAPIS_ENVIRONMENTS=host", taken["host"], bare=True)]
+    return Figure("submit in an environment that is there, to the first line", "s", readings, Asked(more_than_bare=0.3))
 
 
 def _asked(place: Path, lock: Lock, root: str, how_many: int) -> float:
