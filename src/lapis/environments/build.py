@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from lapis.environments import bytecode, explain, holding, old_builds, progress, uv
+from lapis.environments import bytecode, conda, explain, holding, old_builds, progress, uv
 from lapis.environments.commands import Canceled, Said, Stopped, Tell, never
 from lapis.environments.interpreters import interpreter_of
 from lapis.environments.old_code import shim_files
@@ -113,7 +113,7 @@ def _build(
         tell(line)
 
     shutil.rmtree(folder, ignore_errors=True)  # what a build that was killed has left
-    count = number_of_packages(lock.packages)
+    count = number_of_packages(lock.packages) + len(lock.conda)
     say(f"Building environment {lock.hash}: Python {lock.python}, {count} packages")
     try:
         install_packages(lock, interpreter, root, folder, say, canceled, file)
@@ -152,13 +152,17 @@ def install_packages(
         _write(folder, IN_IMAGE, image)
         if not number_of_packages(lock.packages):
             return  # the image's own Python, as it is
-    command = ["venv", "--quiet", "--no-project", "--allow-existing", "--python", interpreter.path, folder]
-    checked(uv.run(command, root, canceled=canceled, keep_open=[file], image=image), "making the environment")
+    if lock.conda:
+        conda.create(lock, folder, say, canceled, file)
+    else:
+        command = ["venv", "--quiet", "--no-project", "--allow-existing", "--python", interpreter.path, folder]
+        checked(uv.run(command, root, canceled=canceled, keep_open=[file], image=image), "making the environment")
     if not number_of_packages(lock.packages):
         return
     wanted = os.path.join(folder, "requirements.txt")
     _write(folder, "requirements.txt", lock.packages)
-    command = ["pip", "sync", wanted, "--python", os.path.join(folder, "bin", "python")]
+    install = ["install", "--no-deps", "--requirement"] if lock.conda else ["sync"]  # which removes what is not named
+    command = ["pip", *install, wanted, "--python", os.path.join(folder, "bin", "python")]
     command += [] if os.environ.get("UV_LINK_MODE") else ["--link-mode", "hardlink"]
     command += [
         option for option in uv.options(lock.pip_options) if option != "--no-deps"

@@ -47,7 +47,9 @@ def interpreters() -> list[Interpreter]:
 
 
 def interpreter_of(lock: Lock) -> Interpreter:
-    """The one that a lock was made for: inside its image, or on this machine."""
+    """The one that a lock was made for: inside its image, among its conda packages, or on this machine."""
+    if lock.conda:
+        return Interpreter("", lock.python, "conda channel")
     return Interpreter(lock.interpreter, lock.python, "image") if lock.image else interpreter_for(lock.python)
 
 

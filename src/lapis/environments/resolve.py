@@ -55,8 +55,8 @@ def number_of_packages(packages: str) -> int:
 def _pinned(recipe: Recipe, interpreter: Interpreter, root: str, tell: Tell, canceled: Canceled) -> str:
     with tempfile.TemporaryDirectory(prefix="lapis-resolve-") as folder:
         wanted = _file(folder, "requirements", recipe.requirements)
-        inside = interpreter.source == "image"  # what is in an image cannot be asked: its version has to do
-        which = ["--python-version", interpreter.version] if inside else ["--python", interpreter.path]
+        elsewhere = interpreter.source in ("image", "conda channel")  # it cannot be asked: its version has to do
+        which = ["--python-version", interpreter.version] if elsewhere else ["--python", interpreter.path]
         command = ["pip", "compile", wanted, *which, *uv.options(recipe.pip_options)]
         command += ["--constraint", _file(folder, "constraints", recipe.constraints)] if recipe.constraints else []
         nowhere = [f"{name}; python_version < '0'" for name in recipe.without]  # wanted on no Python that there is

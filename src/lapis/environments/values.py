@@ -42,6 +42,8 @@ class Recipe:
     pip_options: tuple[str, ...] = ()  # of the definition: --extra-index-url ..., --find-links ...
     without: tuple[str, ...] = ()  # never to be installed, whoever requires it: azureml-core, another build of the same
     compiled: tuple[str, ...] = ()  # what has to be compiled on the machine: see horovod
+    conda: tuple[str, ...] = ()  # what conda brings, its Python too; empty: conda is not needed
+    channels: tuple[str, ...] = ()  # and from where
     shims: tuple[str, ...] = ()  # help for old scripts, by name: see old_code
     variables: Mapping[str, str] = field(default_factory=dict)  # that the packages need to behave as then
     substitutions: tuple[Substitution, ...] = ()
@@ -62,6 +64,8 @@ class Lock:
     interpreter: str = ""  # the Python inside it
     container: tuple[str, ...] = ()  # more options for the runtime
     compiled: tuple[str, ...] = ()
+    conda: tuple[str, ...] = ()  # every conda package, exactly: name=version=build
+    channels: tuple[str, ...] = ()
     # How it came about. Not part of the identity: two definitions may lead to the same packages.
     substitutions: tuple[Substitution, ...] = ()
     notices: tuple[str, ...] = ()
@@ -71,6 +75,7 @@ class Lock:
         identity = [LOCK_FORMAT, self.python, self.platform, self.packages, self.pip_options, self.shims]
         identity += [[self.image, self.interpreter]] if self.image else []
         identity += [self.compiled] if self.compiled else []
+        identity += [[self.conda, self.channels]] if self.conda else []
         text = json.dumps([*identity, sorted(self.variables.items())])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -90,6 +95,8 @@ class Lock:
             interpreter=data.get("interpreter") or "",
             container=tuple(data.get("container") or ()),
             compiled=tuple(data.get("compiled") or ()),
+            conda=tuple(data.get("conda") or ()),
+            channels=tuple(data.get("channels") or ()),
             substitutions=tuple(Substitution(**each) for each in data.get("substitutions") or ()),
             notices=tuple(data.get("notices") or ()),
         )

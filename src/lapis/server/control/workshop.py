@@ -11,11 +11,11 @@ import subprocess
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from lapis.environments import containers, horovod
+from lapis.environments import conda, containers, horovod
 from lapis.environments.build import ready
 from lapis.environments.interpreters import interpreters
 from lapis.environments.recipe import recipe
@@ -68,12 +68,13 @@ class Workshop:
         if container is not None and container.wish.user_managed:
             plan = Recipe(python=container.interpreter.version)
         else:
+            tool = conda.command() if container is None and conda.wanted(definition) else None
             pythons = [each.version for each in machine]
-            plan = recipe(definition, pythons=pythons, gpu=has_gpu(), strict=strict, mpi=mpi, horovod_in=horovod_in)
+            how: dict[str, Any] = {"gpu": has_gpu(), "strict": strict, "mpi": mpi, "horovod_in": horovod_in}
+            plan = conda.plan(definition, **how) if tool else recipe(definition, pythons=pythons, **how)
         if plan.compiled:
             horovod.check_machine()
         plan = replace(plan, notices=(*plan.notices, *ignored))
-        interpreter = next(each for each in machine if each.version == plan.python)
         image = container.image if container is not None else ""
         key = hashlib.sha256(json.dumps([asdict(plan), image], sort_keys=True).encode()).hexdigest()[:32]
         path = os.path.join(self.root, "resolved", f"{key}.json")
@@ -81,13 +82,23 @@ class Workshop:
             known = _read(path)
             if known is not None:
                 return Resolved(self.lock(known["lock"]), tuple(known["said"]))
-            lock = resolve(plan, interpreter, said.append, root=self.root)
+            lock = self._locked(plan, machine, said.append)
             lock = replace(lock, notices=(*lock.notices, *horovod.check(lock)))
             if container is not None:
-                lock = replace(lock, image=image, interpreter=interpreter.path, container=_options(container.wish))
+                inside, options = container.interpreter.path, _options(container.wish)
+                lock = replace(lock, image=image, interpreter=inside, container=options)
             _write(self.lock_file(lock.hash), lock.to_json())
             _write(path, {"lock": lock.hash, "said": said})
             return Resolved(lock, tuple(said))
+
+    def _locked(self, plan: Recipe, machine: Sequence[Interpreter], tell: Callable[[str], None]) -> Lock:
+        if not plan.conda:
+            interpreter = next(each for each in machine if each.version == plan.python)
+            return resolve(plan, interpreter, tell, root=self.root)
+        exact, interpreter = conda.solve(plan, self.root, tell)
+        limits = (*plan.constraints, *conda.python_packages(exact))
+        lock = resolve(replace(plan, constraints=limits), interpreter, tell, root=self.root)
+        return replace(lock, conda=exact, channels=plan.channels)
 
     def _container(
         self, definition: Mapping[str, Any], forced: bool, said: list[str]
