@@ -48,6 +48,17 @@ def test_a_script_sees_the_packages_of_its_environment_and_no_others(finish: Sub
     assert "No module named 'fastapi'" in run.get_details()["error"]["error"]["message"]
 
 
+def test_an_environment_without_a_name_is_called_after_its_experiment(
+    finish: Submit, experiment: Experiment, wheels: Path
+) -> None:
+    made = environment(wheels, "lapistoy")
+    made.name = None  # as those of a RunConfiguration and of estimators
+    run = finish("print(1)", environment=made)
+    name = f"{experiment.name}-environment"
+    assert f"Environment '{name}': Python" in run.get_logs()[BUILD_LOG] and run.get_environment().name == name
+    assert made.name is None
+
+
 def test_azureml_is_there_in_every_environment(finish: Submit, wheels: Path) -> None:
     run = finish(
         "from azureml.core import Run; Run.get_context().log('one', 1)", environment=environment(wheels, "lapistoy")

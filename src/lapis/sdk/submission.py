@@ -57,6 +57,8 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
     run_config = get_run_config_from_script_run(config)
     if hasattr(run_config.environment, "get_environment"):  # named by reference
         run_config.environment = run_config.environment.get_environment(experiment.workspace)
+    if not run_config.environment.name:
+        run_config.environment.name = re.sub(r"[^\w.-]+", "-", f"{experiment.name}-environment")
     folder = _checked_folder(config.source_directory)
     job, warnings = _checked_job(experiment.workspace, run_config, folder)
     given = [*(run_config.arguments or []), *(run_config.command if isinstance(run_config.command, list) else [])]
