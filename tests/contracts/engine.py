@@ -73,7 +73,7 @@ class EngineContract:
         assert engine.left() == {job.id: handle}
         engine.forget(job.id)
         engine.forget(job.id)
-        assert engine.left() == {}
+        eventually(lambda: engine.left() == {})
 
 
 def eventually(true: Callable[[], bool], seconds: float = 60.0) -> None:

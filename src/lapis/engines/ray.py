@@ -156,6 +156,10 @@ class RayEngine:
     def close(self) -> None:
         self._driver.close()
 
+    def left(self) -> dict[str, Handle]:
+        found: dict[str, list[str]] = self._driver.ask("left")
+        return {job: {"job": job, "agents": names} for job, names in found.items()}
+
     def forget(self, job_id: str) -> None:
         try:
             self._driver.ask("forget", job=job_id)

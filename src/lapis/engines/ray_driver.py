@@ -37,8 +37,11 @@ def main() -> None:
         os._exit(1)  # Ray's threads may not let go
     answers.write(json.dumps({"ready": True}) + "\n")
     threading.Thread(target=driver.sweep, daemon=True).start()
-    operations = {name: getattr(driver, name) for name in ("about", "reach", "launch", "poll", "stop", "explain")}
-    serve(sys.stdin, answers, {**operations, "forget": driver.forget})
+    operations = {
+        name: getattr(driver, name)
+        for name in ("about", "reach", "launch", "poll", "stop", "explain", "left", "forget")
+    }
+    serve(sys.stdin, answers, operations)
     os._exit(0)
 
 
@@ -146,6 +149,15 @@ class Driver:
             return
         self._ray.wait(asked, num_returns=len(asked), timeout=_STOP_WITHIN) if asked else None
         self._end(names)
+
+    def left(self) -> dict[str, list[str]]:
+        """By job, the actors of its last attempt that are there or were, the first node's first."""
+        attempts: dict[str, dict[int, dict[int, str]]] = {}
+        for name in {*self._noted(), *self._actors()}:
+            job, attempt, index, _ = name.rsplit("/", 3)
+            attempts.setdefault(job, {}).setdefault(int(attempt), {})[int(index)] = name
+        last = {job: found[max(found)] for job, found in attempts.items()}
+        return {job: [actors[index] for index in sorted(actors)] for job, actors in last.items()}
 
     def forget(self, job: str) -> None:
         """The actors that there are now have a little time to leave; a launch after this is another's business."""
