@@ -19,6 +19,7 @@ from lapis.errors import (
     UserErrorException,
 )
 from lapis.sdk import display, run_data, snapshot
+from lapis.sdk.config_data import named_in
 from lapis.sdk.script_run_config import ScriptRunConfig, get_run_config_from_script_run
 from lapis.sdk.shipping import read_chunks
 
@@ -52,7 +53,11 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
     job, warnings = _checked_job(run_config, folder)
     given = [*(run_config.arguments or []), *(run_config.command if isinstance(run_config.command, list) else [])]
     run_id = check_run_id(more.get("run_id") or _new_id(experiment.name))
+    given += named_in(run_config, experiment.workspace)
     data = run_data.collect(given, run_config.data_references, experiment.workspace, run_id)
+    for part in ("arguments", "command"):
+        if isinstance(job[part], list):
+            job[part] = run_data.with_names(job[part], data)
     job.update(inputs=data.inputs, outputs=data.outputs, url_mirrors=run_data.checked_mirrors())
     target = _checked_target(run_config.target)
     snapshot_id, said = send_snapshot(experiment.workspace, folder)
@@ -244,8 +249,6 @@ def _checked_job(run_config: RunConfiguration, folder: str) -> tuple[dict[str, A
             f"Distributed training (communicator '{run_config.communicator}' on {run_config.node_count} nodes) is not "
             "there yet in this release of Lapis."
         )
-    if run_config.data or run_config.output_data:
-        raise NotThereYet("RunConfiguration.data and output_data are not there yet in this release of Lapis.")
     environment = run_config.environment
     if not hasattr(environment, "python"):
         raise NotThereYet(
