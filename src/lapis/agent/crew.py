@@ -115,10 +115,10 @@ class Crew:
         ends = [each.ended() for each in self.members if each.name == name]
         return any(end is not None and end.verdict.state == "Completed" for end in ends)
 
-    def let_go(self, members: Sequence[Member]) -> list[str]:
-        """Wait for them no longer; the names of those that were waited for until now."""
-        fresh = [each.name for each in members if each.name not in self._serving and each.ended() is None]
-        self._serving.update(fresh)
+    def let_go(self, members: Sequence[Member]) -> list[Member]:
+        """Wait for them no longer; those that were waited for until now."""
+        fresh = [each for each in members if each.name not in self._serving and each.ended() is None]
+        self._serving.update(each.name for each in fresh)
         return fresh
 
     def alive(self) -> bool:

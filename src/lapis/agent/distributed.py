@@ -9,8 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lapis.agent import launch, ports, prepare
-from lapis.agent.crew import Member
+from lapis.agent.crew import Crew, Member
+from lapis.agent.hanging import Watch
 from lapis.agent.placement import ports_needed, ranks
+
+_IDLE_WORKER = 40.0  # seconds without CPU or a word: longer than TensorFlow 1 waits (30) before it looks again
 
 
 def introduction(job: Mapping[str, Any], node: Mapping[str, Any], folder: str) -> dict[str, Any]:
@@ -56,6 +59,22 @@ def members(
         named = f"user_logs/std_log_{rank.number}.txt"
         made.append(Member(rank.name, place, log, named, argv, surroundings, code, rank.serves))
     return made
+
+
+def let_go_of_idle_workers(
+    job: Mapping[str, Any], crew: Crew, watch: Watch, told: dict[str, Any], others: Sequence[Mapping[str, Any]]
+) -> None:
+    """Workers of TensorFlow that wait for orders never end by themselves: when worker 0 is done, they are too."""
+    distribution = job.get("distribution") or {}
+    if distribution.get("kind") != "tensorflow" or not distribution["parameter_servers"]:
+        return
+    if crew.is_done("worker 0"):
+        told["chief_is_done"] = True
+    if not any(each.get("chief_is_done") for each in (told, *others)):
+        return
+    for each in crew.let_go([member for member in crew.members if watch.quiet(member) > _IDLE_WORKER]):
+        with open(each.log, "a") as file:
+            file.write(f"Lapis: {each.name} is ended: worker 0 is done, and it did nothing for {_IDLE_WORKER:g} s\n")
 
 
 def share_of_node(surroundings: dict[str, str], node: Mapping[str, Any]) -> None:
