@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
-from lapis.agent import data, distributed, environment, hanging, legacy_keras, prepare, resume, together
+from lapis.agent import data, distributed, environment, forward, hanging, legacy_keras, prepare, resume, together
 from lapis.agent.crew import Crew, Ended, Member
 from lapis.agent.data import Canceled
 from lapis.agent.outputs import Outputs
@@ -50,7 +50,7 @@ class Agent:
         self.head = self.node["index"] == 0
         self.code = os.path.join(folder, "code")
         self.log, self.log_name = _own_log(self.job, self.node, folder)
-        endpoint = JobEndpoint(self.job["server"], self.job["agent_token"], self.job["address_file"])
+        self.endpoint = endpoint = JobEndpoint(self.job["server"], self.job["agent_token"], self.job["address_file"])
         self.resumed = int(self.job.get("launch", 1)) > 1
         self.shipper = Shipper(Client(endpoint, timeout=30.0), self.job["workspace"]["id"], self.run_id, self.resumed)
         self.shipper.follow_journal(_stream(self.job, self.node), os.path.join(folder, "journal.jsonl"))
@@ -89,6 +89,8 @@ class Agent:
                 crew = self._prepare()
                 crew.write(self.folder)
             crew.start()
+            if self.node.get("network"):
+                forward.to_server(self.node["network"], self.job["server"], lambda: self.endpoint.find(again=True)[0])
         except Canceled as why:
             return Ended(canceled(str(why)), time.time())
         except _OtherNodeFailed as other:
@@ -127,7 +129,8 @@ class Agent:
             argv, surroundings = prepare.command(self.job, self.code, self.folder, variables)
             surroundings["LAPIS_MEMBER"] = self.run_id
             distributed.share_of_node(surroundings, self.node)
-            members = [Member("", self.folder, self.log, STD_LOG, argv, surroundings, self.code)]
+            network = self.node.get("network", "")
+            members = [Member("", self.folder, self.log, STD_LOG, argv, surroundings, self.code, network=network)]
         if self.cancel:
             raise Canceled("before the script was started")
         crew = Crew(members)

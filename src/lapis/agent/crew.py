@@ -37,6 +37,7 @@ class Member:
     cwd: str
     serves: bool = False  # never ends by itself
     logs: dict[str, str] = field(default_factory=dict)  # more of them, by their name in the run
+    network: str = ""  # the one that it lives in; empty: the machine's
 
     def ended(self) -> Ended | None:
         """None while it lives."""
@@ -81,7 +82,7 @@ class Crew:
         """Start those that were not started before."""
         for each in self.members:
             os.makedirs(each.folder, exist_ok=True)
-            launch.start(each.argv, each.variables, each.cwd, each.log, each.folder)
+            launch.start(each.argv, each.variables, each.cwd, each.log, each.folder, each.network)
 
     def ended(self, others_are_done: bool) -> Ended | None:
         """The first failure, with the name of who failed; or, once all have ended, how. None while it goes on."""

@@ -57,7 +57,8 @@ def members(
         place = os.path.join(folder, "ranks", str(rank.number))
         log = os.path.join(folder, f"std_log_{rank.number}.txt")
         named = f"user_logs/std_log_{rank.number}.txt"
-        made.append(Member(rank.name, place, log, named, argv, surroundings, code, rank.serves))
+        network = node.get("network", "")
+        made.append(Member(rank.name, place, log, named, argv, surroundings, code, rank.serves, network=network))
     return made
 
 
@@ -78,7 +79,9 @@ def let_go_of_idle_workers(
 
 
 def share_of_node(surroundings: dict[str, str], node: Mapping[str, Any]) -> None:
-    """Only the GPUs that are this node's are seen."""
+    """Only the GPUs that are this node's are seen, and of the network only its device."""
+    if node.get("network"):
+        surroundings.update(GLOO_SOCKET_IFNAME="eth0", NCCL_SOCKET_IFNAME="eth0", LAPIS_ADDRESS_FILE="")
     if node.get("gpus") is not None:
         surroundings.setdefault("CUDA_VISIBLE_DEVICES", ",".join(map(str, node["gpus"])))
 
