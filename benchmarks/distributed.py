@@ -24,7 +24,8 @@ from lapis.sdk import local
 
 ROUNDS = 7
 WAITING = 200
-FIRST_LINE = 'import time\nprint("first line", time.time(), flush=True)\n'
+# In one piece: ranks share a pipe.
+FIRST_LINE = 'import time\nprint(f"first line {time.time()}\\n", end="", flush=True)\n'
 # The same work in all, shared by the ranks; when each began and ended is what counts.
 SHARED_WORK = """
 import json, os, time

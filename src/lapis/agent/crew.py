@@ -38,6 +38,7 @@ class Member:
     cwd: str
     serves: bool = False  # never ends by itself
     logs: dict[str, str] = field(default_factory=dict)  # more of them, by their name in the run
+    network: str = ""  # the one that it lives in; empty: the machine's
     container: list[str] = field(default_factory=list)  # the runtime and the name, if it is in one
 
     def ended(self) -> Ended | None:
@@ -83,7 +84,7 @@ class Crew:
         """Start those that were not started before."""
         for each in self.members:
             os.makedirs(each.folder, exist_ok=True)
-            launch.start(each.argv, each.variables, each.cwd, each.log, each.folder)
+            launch.start(each.argv, each.variables, each.cwd, each.log, each.folder, each.network)
 
     def ended(self, others_are_done: bool) -> Ended | None:
         """The first failure, with the name of who failed; or, once all have ended, how. None while it goes on."""
@@ -117,10 +118,10 @@ class Crew:
         ends = [each.ended() for each in self.members if each.name == name]
         return any(end is not None and end.verdict.state == "Completed" for end in ends)
 
-    def let_go(self, members: Sequence[Member]) -> list[str]:
-        """Wait for them no longer; the names of those that were waited for until now."""
-        fresh = [each.name for each in members if each.name not in self._serving and each.ended() is None]
-        self._serving.update(fresh)
+    def let_go(self, members: Sequence[Member]) -> list[Member]:
+        """Wait for them no longer; those that were waited for until now."""
+        fresh = [each for each in members if each.name not in self._serving and each.ended() is None]
+        self._serving.update(each.name for each in fresh)
         return fresh
 
     def alive(self) -> bool:
@@ -128,12 +129,8 @@ class Crew:
 
     def wait(self, seconds: float) -> None:
         """Until a keeper ends, or `seconds` have passed."""
-        living = [each for each in self.members if each.ended() is None]
-        started = launch.read(living[0].folder, "process.json") if living else None
-        if started is None:
-            time.sleep(min(seconds, 0.02))
-            return
-        launch.wait_for_end(living[0].folder, started["keeper"], seconds if len(living) == 1 else seconds / 2)
+        started = [launch.read(each.folder, "process.json") for each in self.members if each.ended() is None]
+        launch.wait_for_end([record["keeper"] for record in started if record is not None], seconds)
 
     def stop(self, grace: float) -> None:
         """All of them at once, so that the last one has as much time as the first."""

@@ -9,8 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lapis.agent import launch, ports, prepare
-from lapis.agent.crew import Member
+from lapis.agent.crew import Crew, Member
+from lapis.agent.hanging import Watch
 from lapis.agent.placement import ports_needed, ranks
+
+_IDLE_WORKER = 40.0  # seconds without CPU or a word: longer than TensorFlow 1 waits (30) before it looks again
 
 
 def introduction(job: Mapping[str, Any], node: Mapping[str, Any], folder: str) -> dict[str, Any]:
@@ -54,12 +57,31 @@ def members(
         place = os.path.join(folder, "ranks", str(rank.number))
         log = os.path.join(folder, f"std_log_{rank.number}.txt")
         named = f"user_logs/std_log_{rank.number}.txt"
-        made.append(Member(rank.name, place, log, named, argv, surroundings, code, rank.serves))
+        network = node.get("network", "")
+        made.append(Member(rank.name, place, log, named, argv, surroundings, code, rank.serves, network=network))
     return made
 
 
+def let_go_of_idle_workers(
+    job: Mapping[str, Any], crew: Crew, watch: Watch, told: dict[str, Any], others: Sequence[Mapping[str, Any]]
+) -> None:
+    """Workers of TensorFlow that wait for orders never end by themselves: when worker 0 is done, they are too."""
+    distribution = job.get("distribution") or {}
+    if distribution.get("kind") != "tensorflow" or not distribution["parameter_servers"]:
+        return
+    if crew.is_done("worker 0"):
+        told["chief_is_done"] = True
+    if not any(each.get("chief_is_done") for each in (told, *others)):
+        return
+    for each in crew.let_go([member for member in crew.members if watch.quiet(member) > _IDLE_WORKER]):
+        with open(each.log, "a") as file:
+            file.write(f"Lapis: {each.name} is ended: worker 0 is done, and it did nothing for {_IDLE_WORKER:g} s\n")
+
+
 def share_of_node(surroundings: dict[str, str], node: Mapping[str, Any]) -> None:
-    """Only the GPUs that are this node's are seen."""
+    """Only the GPUs that are this node's are seen, and of the network only its device."""
+    if node.get("network"):
+        surroundings.update(GLOO_SOCKET_IFNAME="eth0", NCCL_SOCKET_IFNAME="eth0", LAPIS_ADDRESS_FILE="")
     if node.get("gpus") is not None:
         surroundings.setdefault("CUDA_VISIBLE_DEVICES", ",".join(map(str, node["gpus"])))
 

@@ -8,14 +8,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from lapis.agent import launch
 from lapis.agent.crew import Crew, Member
+from lapis.domain import settings
+from lapis.errors import UserErrorException
 
 _LOOK_EVERY = 5.0  # seconds at most; each look reads the process table once
 _IDLE = 0.01  # of a core: less than this is not work
 _FOLDER = os.path.join("logs", "azureml")
 LACKING = "Where its processes stand could not be seen: that needs py-spy, `pip install 'lapis-ml[debug]'`"
+
+
+def seconds(job: Mapping[str, Any]) -> float:
+    """After how long: the setting of this machine, or of the run."""
+    try:
+        return settings.load({**os.environ, **(job.get("environment_variables") or {})}).hang_seconds
+    except UserErrorException:  # it is not worth a run
+        return settings.load({}).hang_seconds
 
 
 class Watch:

@@ -21,6 +21,11 @@ def wrapped(job: Mapping[str, Any], members: list[Member], folder: str) -> list[
         return members
     if (job.get("distribution") or {}).get("kind") == "mpi":
         raise UserErrorException("MPI jobs run without a container: leave the image out, the packages are installed.")
+    if any(member.network for member in members):
+        raise UserErrorException(
+            "Containers have the machine's network: the run's environment is an image, and cannot be used while the "
+            "server runs with LAPIS_NODE_NETWORK=namespaces."
+        )
     runtime = containers.runtime()
     if runtime is None:
         raise UserErrorException("The run's environment is an image, and neither Docker nor Podman answers now.")

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from lapis.engines import processes
+from lapis.engines import networks, processes
 
 _ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of Linux' prctl
 
 
-def start(argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, folder: str) -> None:
+def start(
+    argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, folder: str, network: str = ""
+) -> None:
     """Start the script and return once `process.json` (or, if it could not start, `exit.json`) is there.
 
     An agent that was killed at this point leaves a keeper that is about to write one of them: its script is the one.
@@ -36,7 +39,7 @@ def start(argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: st
     if keeper == 0:
         try:
             os.close(ready)
-            _keep(argv, environment, cwd, log, folder, tell)
+            _keep(argv, environment, cwd, log, folder, network, tell)
         finally:
             os._exit(70)
     os.close(tell)
@@ -70,22 +73,29 @@ def read(folder: str, name: str) -> dict[str, Any] | None:
         return None
 
 
-def wait_for_end(folder: str, keeper: Mapping[str, Any], seconds: float) -> None:
-    """Sleep for `seconds`, or shorter if the keeper ends meanwhile."""
-    deadline = time.monotonic() + seconds
-    pause = 0.002
-    while time.monotonic() < deadline:
+def wait_for_end(keepers: Sequence[Mapping[str, Any]], seconds: float) -> None:
+    """Sleep for `seconds`, or shorter if one of the keepers ends meanwhile."""
+    doors = []
+    try:
+        for keeper in keepers:
+            try:
+                doors.append(os.pidfd_open(int(keeper["pid"])))
+            except (OSError, AttributeError):  # it has ended, or the system has no such thing: look again soon
+                seconds = min(seconds, 0.02)
+        select.select(doors, [], [], seconds)
+    finally:
+        for door in doors:
+            os.close(door)
+    for keeper in keepers:
         try:
-            os.waitpid(int(keeper["pid"]), os.WNOHANG)  # our own child: not to leave a zombie that looks alive
+            os.waitpid(int(keeper["pid"]), os.WNOHANG)  # our own child: not to leave a zombie
         except ChildProcessError:
             pass
-        if not processes.alive(keeper["pid"], keeper["started"]):
-            return
-        time.sleep(pause)
-        pause = min(pause * 1.5, 0.02)
 
 
-def _keep(argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, folder: str, tell: int) -> NoReturn:
+def _keep(
+    argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, folder: str, network: str, tell: int
+) -> NoReturn:
     os.setsid()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # whoever ends the script's tree must not end its witness
@@ -94,7 +104,7 @@ def _keep(argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: st
     fault_read, fault_write = os.pipe()  # closed by a successful exec
     script = os.fork()
     if script == 0:
-        _become_script(argv, environment, cwd, log, fault_write)
+        _become_script(argv, environment, cwd, log, network, fault_write)
     os.close(fault_write)
     with os.fdopen(fault_read, "rb") as faults:
         fault = faults.read().decode("utf-8", "replace")
@@ -136,7 +146,9 @@ def _keep(argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: st
     os._exit(0)
 
 
-def _become_script(argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, fault: int) -> NoReturn:
+def _become_script(
+    argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, network: str, fault: int
+) -> NoReturn:
     try:
         os.setpgid(0, 0)
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -147,6 +159,8 @@ def _become_script(argv: Sequence[str], environment: Mapping[str, str], cwd: str
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
         os.chdir(cwd)
+        if network:
+            networks.enter(network)
         os.execvpe(argv[0], list(argv), dict(environment))
     except BaseException as error:
         what = f"{argv[0]}: {error.strerror}" if isinstance(error, OSError) and error.strerror else repr(error)

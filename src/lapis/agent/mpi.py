@@ -59,16 +59,15 @@ def members(
     surroundings.update(TMPDIR=temporary, LAPIS_MPI_MEMORY=memory)
     first = node["index"] * each
     logs = {f"user_logs/std_log_{r}.txt": os.path.join(folder, f"std_log_{r}.txt") for r in range(first, first + each)}
+    network, place = node.get("network", ""), os.path.join(folder, "mpi")
     if node["index"] == 0:
-        command = _mpirun(job, nodes, folder, each, argv)
+        command = _mpirun(job, nodes, folder, each, network or socket.gethostname(), argv)
         log = os.path.join(folder, "mpirun.txt")
-        return [Member(MPIRUN, os.path.join(folder, "mpi"), log, MPIRUN_LOG, command, surroundings, code, logs=logs)]
+        return [Member(MPIRUN, place, log, MPIRUN_LOG, command, surroundings, code, logs=logs, network=network)]
     own = nodes[node["index"]]
     command = [*_ours("mpi_node.py"), own["address"], str(own["ports"][0])]
     log, name = os.path.join(folder, "mpi_node.txt"), f"azureml-logs/mpi_node_{node['index']}.txt"
-    return [
-        Member(f"node {node['index']}", os.path.join(folder, "mpi"), log, name, command, surroundings, code, True, logs)
-    ]
+    return [Member(f"node {node['index']}", place, log, name, command, surroundings, code, True, logs, network)]
 
 
 def find_mpirun(python: str | None = None) -> str:
@@ -102,7 +101,7 @@ def clean(folder: str) -> None:
 
 
 def _mpirun(
-    job: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]], folder: str, each: int, argv: Sequence[str]
+    job: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]], folder: str, each: int, here: str, argv: Sequence[str]
 ) -> list[str]:
     mpirun = find_mpirun(job.get("python"))
     version = _version(mpirun)
@@ -111,28 +110,31 @@ def _mpirun(
     command += ["--map-by", f"ppr:{each}:node" + (":oversubscribe" if version >= 5 else "")]
     command += ["--oversubscribe"] if version < 5 else []
     if len(nodes) > 1:
-        command += _across(nodes, folder, each, version, os.path.dirname(os.path.dirname(mpirun)))
-    if all(other["address"].startswith("127.") for other in nodes):
-        command += _on_one_machine(count, version)
+        command += _across(nodes, folder, each, here, version, os.path.dirname(os.path.dirname(mpirun)))
+    loopback = all(other["address"].startswith("127.") for other in nodes)
+    command += _on_loopback(version) if loopback else []
+    crowd = count if loopback or (job.get("node") or {}).get("network") else each  # that share this machine's cores
+    if crowd > (os.cpu_count() or 1):
+        command += ["--mca", "mpi_yield_when_idle", "1"]  # who waits for a message lets the others compute it
     return [*command, *_ours("mpi_rank.py"), *argv]
 
 
-def _on_one_machine(count: int, version: int) -> list[str]:
+def _on_loopback(version: int) -> list[str]:
     """MPI takes each node for a machine of its own; here they share one."""
     settings = {"btl_tcp_if_include": "lo"}
     if version < 5:
         settings["oob_tcp_if_include"] = "lo"
     else:
         settings["coll"] = "^han"  # groups ranks by host name, and waits for ever where two nodes have the same
-    if count > (os.cpu_count() or 1):
-        settings["mpi_yield_when_idle"] = "1"  # who waits for a message lets the others compute it
     return [word for name, value in settings.items() for word in ("--mca", name, value)]
 
 
-def _across(nodes: Sequence[Mapping[str, Any]], folder: str, each: int, version: int, prefix: str) -> list[str]:
+def _across(
+    nodes: Sequence[Mapping[str, Any]], folder: str, each: int, here: str, version: int, prefix: str
+) -> list[str]:
     hosts = os.path.join(folder, "mpi_hosts")
     with open(hosts, "w") as file:
-        names = [socket.gethostname(), *(_host(other) for other in nodes[1:])]
+        names = [here, *(_host(other) for other in nodes[1:])]
         file.writelines(f"{name} slots={each}\n" for name in names)
     launcher = os.path.join(folder, "mpi_reach")
     with open(launcher, "w") as file:  # mpirun wants one word

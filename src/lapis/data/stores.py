@@ -1,5 +1,7 @@
 """Opens the object store behind a datastore, and finds, reads and writes objects in it. fsspec comes in here only.
 
+A file share is one too: its files are the objects.
+
 Nothing of what a store's library says reaches the user but a code: its messages may quote credentials.
 """
 
@@ -20,6 +22,7 @@ from lapis.errors import AuthenticationException, AzureMLException, NotFound, Us
 
 REACH_SECONDS = 5.0
 READ_SECONDS = 60
+_PORTS = {"https": 443, "http": 80, "smb": 445}
 
 
 class Object(NamedTuple):
@@ -38,6 +41,7 @@ class Kind(NamedTuple):
     open: Callable[[Mapping[str, Any]], Any]
     part: Callable[..., Any] | None = None  # a coroutine: part of an object if it has the mark, and the mark it has
     tries: int = 1  # of that; some libraries try again by themselves
+    made_by: str = ""  # who makes a container, where it is not us
 
 
 class ObjectStore:
@@ -67,9 +71,11 @@ class ObjectStore:
         """That the container is there and may be listed; with `create` it is made where it is not."""
         try:
             self._call("listed", None, self._fs.ls, self.bucket)
-        except NotFound:
+        except NotFound as error:
             if not create:
                 raise
+            if self._kind.made_by:
+                raise NotFound(f"{error.message} It cannot be made from here: {self._kind.made_by}.") from None
             self._call("created", None, self._fs.mkdir, self.bucket)
 
     def find(self, pattern: str) -> list[Object]:
@@ -132,12 +138,12 @@ class ObjectStore:
         return True
 
     def _marked_part(self, wanted: Object, begin: int, end: int) -> tuple[bytes, str]:
-        from fsspec.asyn import sync
-
         if self._kind.part is None:  # what has the same mark afterwards had it meanwhile
             (content,) = self.read(wanted.key, [(begin, end)])
             now = self.info(wanted.key)
             return content, now.mark if now else ""
+        from fsspec.asyn import sync
+
         found: tuple[bytes, str] = sync(
             self._fs.loop, self._kind.part, self._fs, self.bucket, wanted.key, begin, end, wanted.mark
         )
@@ -199,7 +205,7 @@ class ObjectStore:
         if getproxies().get(parts.scheme):
             return  # the way leads through a proxy, which only the libraries know how to ask
         try:
-            port = parts.port or (443 if parts.scheme == "https" else 80)
+            port = parts.port or _PORTS[parts.scheme]
             socket.create_connection((parts.hostname or "", port), REACH_SECONDS).close()
         except (OSError, ValueError) as error:
             raise self._unreachable(getattr(error, "strerror", None) or str(error)) from None
@@ -285,12 +291,29 @@ def _gcs(access: Mapping[str, Any]) -> Any:
     return GCSFileSystem(project=options.get("project"), token=token, endpoint_url=options.get("endpoint"), **_NO_CACHE)
 
 
+def _share(access: Mapping[str, Any]) -> Any:
+    import smbprotocol  # noqa: F401 - so that who lacks it is told the package's name, not that of a module in it
+
+    from lapis.data.shares import ShareFileSystem
+
+    options, secret, server = access["options"], access["credentials"], urlsplit(endpoint_of(access))
+    if "account_name" in options:  # of Azure, where the account is a user
+        user, password = "AZURE\\" + options["account_name"], secret["account_key"]
+    else:
+        user, password = options["user"], secret["password"]
+    encrypt = options.get("protocol") != "http" and options.get("encrypt") != "no"
+    return ShareFileSystem(
+        str(server.hostname), server.port or _PORTS["smb"], user, password, encrypt, timeout=REACH_SECONDS
+    )
+
+
 _NO_CACHE: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
 
 KINDS = {
     "az": Kind("adlfs", "azure", "container", _azure, _azure_part, tries=4),
     "s3": Kind("s3fs", "s3", "bucket", _s3, _s3_part),
     "gs": Kind("gcsfs", "gcs", "bucket", _gcs),
+    "smb": Kind("smbprotocol", "smb", "share", _share, tries=4, made_by="a share is made on its server"),
 }
 
 
@@ -302,10 +325,11 @@ def _is_file(name: str, row: Mapping[str, Any]) -> bool:
 _REFUSALS = {
     "AccessDenied", "AuthenticationFailed", "AuthorizationFailure", "AuthorizationPermissionMismatch",
     "AzureSigningError", "ClientAuthenticationError", "InvalidAccessKeyId", "NoAuthenticationInformation",
-    "NoCredentialsError",
+    "NoCredentialsError", "STATUS_ACCESS_DENIED", "STATUS_ACCOUNT_DISABLED", "STATUS_ACCOUNT_LOCKED_OUT",
+    "STATUS_ACCOUNT_RESTRICTION", "STATUS_LOGON_FAILURE", "STATUS_PASSWORD_EXPIRED", "STATUS_WRONG_PASSWORD",
     "SignatureDoesNotMatch", "UnsupportedAlgorithm",
 }  # fmt: skip
-_NO_CONTAINER = {"ContainerNotFound", "NoSuchBucket", "ContainerBeingDeleted"}
+_NO_CONTAINER = {"ContainerNotFound", "NoSuchBucket", "ContainerBeingDeleted", "STATUS_BAD_NETWORK_NAME"}
 _NO_ANSWER = {
     "ClientConnectorError", "ConnectTimeoutError", "ConnectionClosedError", "EndpointConnectionError", "FSTimeoutError",
     "ReadTimeoutError", "ServerDisconnectedError", "ServiceRequestError", "ServiceResponseError",

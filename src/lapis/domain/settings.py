@@ -22,6 +22,7 @@ class Settings:
     max_runs: int
     idle_seconds: float
     hang_seconds: float
+    node_network: str
     environments: str
     python: str | None
     strict: bool
@@ -49,6 +50,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         max_runs=int(_number(environ, "LAPIS_MAX_RUNS", max(2, os.cpu_count() or 1), 1, 100000)),
         idle_seconds=_number(environ, "LAPIS_IDLE_SECONDS", 1800, 0, 1e9),
         hang_seconds=_number(environ, "LAPIS_HANG_SECONDS", 600, 0, 1e9),
+        node_network=_choice(environ, "LAPIS_NODE_NETWORK", "", ("", "namespaces")),
         environments=_choice(environ, "LAPIS_ENVIRONMENTS", "", ("", "host", "venv", "container")),
         python=environ.get("LAPIS_PYTHON") or None,
         strict=_choice(environ, "LAPIS_STRICT", "0", ("0", "1")) == "1",

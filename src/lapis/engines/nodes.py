@@ -9,23 +9,32 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
+from lapis.domain import settings
+from lapis.engines import networks
+
 _NETWORK = "127.77"  # addresses of the loopback device that are used by nobody else; no root, no set-up
 
 
 def start(node_id: str, number: int, shape: Mapping[str, Any]) -> dict[str, Any]:
     """A node has an address of its own, so that what listens on one node is not found on another by mistake."""
     cluster = sum(node_id.rsplit("-", 1)[0].encode()) % 250  # nodes of different clusters rarely share an address
+    network = {"address": f"{_NETWORK}.{cluster}.{number % 250 + 1}"}
+    if settings.load().node_network == "namespaces":
+        name, address = networks.start(cluster)
+        network = {"address": address, "network": name}
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
     return {
         "name": node_id,
-        "address": f"{_NETWORK}.{cluster}.{number % 250 + 1}",
+        **network,
         "cores": _share(cores, int(shape["cores"]), number),
         "gpus": _share(gpus(), int(shape["gpus"]), number),
     }
 
 
 def stop(place: Mapping[str, Any]) -> None:
-    """There is nothing to take down: a loopback address needs no device."""
+    """A loopback address needs no device, so there is nothing to take down."""
+    if place.get("network"):
+        networks.stop(place["network"])
 
 
 def lacks(shape: Mapping[str, Any]) -> str:

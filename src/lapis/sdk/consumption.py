@@ -35,6 +35,9 @@ class DatasetConsumptionConfig:
     def as_hdfs(self) -> DatasetConsumptionConfig:
         raise UserErrorException("as_hdfs() needs a Spark compute target, which Lapis does not have. Use as_mount().")
 
+    def __deepcopy__(self, memo: Any) -> DatasetConsumptionConfig:
+        return self  # it is never changed, and its dataset holds connections
+
     def __str__(self) -> str:
         return self.arg_val
 

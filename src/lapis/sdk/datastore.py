@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any, Iterable
 
-from lapis.domain.object_store import GCS, LAKE, S3, endpoint_of
+from lapis.domain.object_store import FILES, GCS, LAKE, S3, SHARE, endpoint_of
 from lapis.domain.tree import check_path, resolve_under
 from lapis.errors import NotThereYet, UserErrorException
 from lapis.sdk import database_datastore
@@ -37,7 +37,7 @@ class AbstractAzureStorageDatastore(AbstractDatastore):
         self._view: dict[str, Any] = more.get("_view") or {}
         options = self._view.get("options") or {}
         self.container_name = container_name or str(self._view.get("url", name)).rpartition("/")[2]
-        self.account_name = account_name or options.get("account_name") or "lapis"
+        self.account_name = account_name or options.get("account_name") or options.get("user") or "lapis"
         self.protocol = protocol or options.get("protocol") or ("https" if self._in_objects else "file")
         self.endpoint = endpoint or options.get("endpoint") or ("core.windows.net" if self._in_objects else None)
         self.credential_type = options.get("credential_type")
@@ -243,15 +243,28 @@ class S3Datastore(AbstractAzureStorageDatastore):
     """Lapis' own: a bucket of Amazon S3 or of a server that speaks its protocol."""
 
 
+class SmbDatastore(AbstractAzureStorageDatastore):
+    """Lapis' own: a share of a Windows or Samba server."""
+
+    @property
+    def user(self) -> str:
+        return str(self._view["options"]["user"])
+
+    @property
+    def password(self) -> str | None:
+        return self._secret("password")
+
+
 class GcsDatastore(AbstractAzureStorageDatastore):
     """Lapis' own: a bucket of Google Cloud Storage."""
 
 
 _CLASSES = {
-    "AzureFile": AzureFileDatastore,
+    FILES: AzureFileDatastore,
     LAKE: AzureDataLakeGen2Datastore,
     S3: S3Datastore,
     GCS: GcsDatastore,
+    SHARE: SmbDatastore,
 }
 
 
@@ -280,27 +293,6 @@ class Datastore(ObjectStoreRegistration, DatabaseRegistration, AbstractDatastore
         path = os.path.abspath(os.fspath(folder))
         body = {"name": datastore_name, "type": "AzureBlob", "folder": path, "overwrite": bool(overwrite)}
         return _from_view(workspace, workspace._client.call("POST", workspace._base + "/datastores", body))
-
-    @staticmethod
-    def register_azure_file_share(
-        workspace: Workspace,
-        datastore_name: str,
-        file_share_name: str,
-        account_name: str,
-        sas_token: str | None = None,
-        account_key: str | None = None,
-        protocol: str | None = None,
-        endpoint: str | None = None,
-        overwrite: bool = False,
-        create_if_not_exists: bool = False,
-        skip_validation: bool = False,
-    ) -> Any:
-        host = f"{account_name}.file.{endpoint or 'core.windows.net'}"
-        raise NotThereYet(
-            "Datastore.register_azure_file_share",
-            f"Mount the share on the server's machine (mount -t cifs //{host}/{file_share_name} <folder>), and "
-            f"register the folder: Datastore.register_folder(workspace, {datastore_name!r}, <folder>).",
-        )
 
 
 def _later(name: str) -> Any:

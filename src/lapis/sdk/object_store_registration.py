@@ -1,11 +1,11 @@
-"""Registers containers and buckets of object stores as datastores: the calls of `Datastore` that take credentials."""
+"""Registers containers, buckets and file shares as datastores: the calls of `Datastore` that take credentials."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from lapis.domain.data import check_datastore_name
-from lapis.domain.object_store import BLOB, GCS, LAKE, S3, check_object_store
+from lapis.domain.object_store import BLOB, FILES, GCS, LAKE, S3, SHARE, check_object_store
 from lapis.errors import UserErrorException
 from lapis.sdk.workspace import Workspace
 
@@ -71,6 +71,50 @@ class ObjectStoreRegistration:
         }
         secret, more = {"client_secret": client_secret}, {"overwrite": overwrite}
         return _register(workspace, datastore_name, LAKE, f"az://{filesystem}", options, secret, more)
+
+    @staticmethod
+    def register_azure_file_share(
+        workspace: Workspace,
+        datastore_name: str,
+        file_share_name: str,
+        account_name: str,
+        sas_token: str | None = None,
+        account_key: str | None = None,
+        protocol: str | None = None,
+        endpoint: str | None = None,
+        overwrite: bool = False,
+        create_if_not_exists: bool = False,
+        skip_validation: bool = False,
+    ) -> Any:
+        """A share of Azure Files, or one that you own by an `endpoint` such as `nas.lab.lan:445`, read over SMB."""
+        if sas_token or not account_key:
+            raise UserErrorException(
+                "register_azure_file_share() needs account_key: shares are read over SMB, which knows no SAS tokens."
+            )
+        if protocol not in (None, "http", "https"):
+            raise UserErrorException(f"protocol must be 'https' (encrypted) or 'http', not {protocol!r}.")
+        options = {"account_name": account_name, "protocol": protocol, "endpoint": endpoint}
+        more = {"create": create_if_not_exists, "skip_validation": skip_validation, "overwrite": overwrite}
+        key = {"account_key": account_key}
+        return _register(workspace, datastore_name, FILES, f"smb://{file_share_name}", options, key, more)
+
+    @staticmethod
+    def register_smb_share(
+        workspace: Workspace,
+        datastore_name: str,
+        share: str,
+        host: str,
+        user: str,
+        password: str,
+        encrypt: bool = True,
+        overwrite: bool = False,
+        skip_validation: bool = False,
+    ) -> Any:
+        """Lapis' own: a share of a Windows or Samba server. `host` may have a port, `user` a domain: `LAB\\\\ann`."""
+        options = {"endpoint": host, "user": user, "encrypt": None if encrypt else "no"}
+        more = {"overwrite": overwrite, "skip_validation": skip_validation}
+        secret = {"password": password}
+        return _register(workspace, datastore_name, SHARE, f"smb://{share}", options, secret, more)
 
     @staticmethod
     def register_s3_bucket(

@@ -75,6 +75,9 @@ class OutputDatasetConfig:
         """The dataset of what was written, which lies at `source`."""
         return {"type": "file", "sources": [source], "steps": []}
 
+    def __deepcopy__(self, memo: Any) -> OutputDatasetConfig:
+        return self  # it is never changed, and its destination holds connections
+
     def __str__(self) -> str:
         return self.arg_val
 

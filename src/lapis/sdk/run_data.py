@@ -43,6 +43,15 @@ def as_argument(value: Any) -> Any:
     return {"input": value.name}
 
 
+def with_names(words: list[Any], data: RunData) -> list[Any]:
+    """Words that stand for inputs and outputs as such: so they are written in files of run configurations."""
+    known = {
+        f"DatasetConsumptionConfig:{each['name']}": each["name"] for each in data.inputs if each["type"] == "dataset"
+    }
+    known.update((f"DatasetOutputConfig:{each['name']}", each["name"]) for each in data.outputs)
+    return [{"input": known[word]} if isinstance(word, str) and word in known else word for word in words]
+
+
 def checked_mirrors() -> str | None:
     """LAPIS_URL_MIRRORS as it goes with a run."""
     mirrors = os.environ.get("LAPIS_URL_MIRRORS")

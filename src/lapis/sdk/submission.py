@@ -20,6 +20,7 @@ from lapis.errors import (
 from lapis.sdk import run_data
 from lapis.sdk.client import quoted
 from lapis.sdk.conda_dependencies import PYTHON_DEFAULT_VERSION
+from lapis.sdk.config_data import named_in
 from lapis.sdk.distribution import distribution_of
 from lapis.sdk.environment_resolution import resolve
 from lapis.sdk.script_run_config import ScriptRunConfig, get_run_config_from_script_run
@@ -62,9 +63,12 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
     folder = _checked_folder(config.source_directory)
     job, warnings = _checked_job(experiment.workspace, run_config, folder)
     given = [*(run_config.arguments or []), *(run_config.command if isinstance(run_config.command, list) else [])]
-    given += run_config.data.values()
+    given += named_in(run_config, experiment.workspace)
     run_id = check_run_id(more.get("run_id") or _new_id(experiment.name))
     data = run_data.collect(given, run_config.data_references, experiment.workspace, run_id)
+    for part in ("arguments", "command"):
+        if isinstance(job[part], list):
+            job[part] = run_data.with_names(job[part], data)
     job.update(inputs=data.inputs, outputs=data.outputs)
     job.update(url_mirrors=run_data.checked_mirrors(), mount=run_data.checked_mount())
     target = _checked_target(experiment.workspace, run_config.target)
@@ -122,8 +126,6 @@ def _checked_job(workspace: Workspace, run_config: RunConfiguration, folder: str
         script = _checked_script(script, folder)
     else:
         raise UserErrorException("There is nothing to run: give ScriptRunConfig a script or a command.")
-    if run_config.output_data or not all(map(run_data.is_data, run_config.data.values())):
-        raise NotThereYet("RunConfiguration.data and output_data are not there yet in this release of Lapis.")
     distribution = distribution_of(run_config)
     mpi = distribution is not None and distribution["kind"] == "mpi"
     horovod_in = script if mpi and script and _imports_horovod(os.path.join(folder, script)) else ""
