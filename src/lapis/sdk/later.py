@@ -64,9 +64,6 @@ _made: dict[str, Any] = {}
 
 # By the shortest path that SDK v1 offers for each.
 NOT_THERE_YET = {
-    "azureml.contrib.services.rawhttp": FUNCTION,
-    "azureml.contrib.services.aml_request.AMLRequest": CLASS,
-    "azureml.contrib.services.aml_response.AMLResponse": CLASS,
     "azureml.core.Image": CLASS,
     "azureml.core.Keyvault": CLASS,
     "azureml.core.LinkedService": CLASS,

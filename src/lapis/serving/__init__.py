@@ -1,0 +1,1 @@
+"""Services: a front that speaks HTTP, and the workers behind it that hold the model."""
