@@ -1,1 +1,1 @@
-"""Services: a front that speaks HTTP, and the workers behind it that hold the model."""
+"""Models as web services: the front that takes requests, and the workers that answer them."""
