@@ -135,6 +135,7 @@ class Service:
             say(f"{self._path} was changed and is not followed: {error}")
             return
         self._front.take(self._about)
+        self._tell()
         say("Its description was changed: keys, origins, limits, replicas and routes are the new ones.")
 
     def _tell(self) -> None:
@@ -150,6 +151,7 @@ class Service:
             "failures": figures.failures,
             "latency_ms": figures.latency_ms(),
             "revision": self._about.revision,
+            "live": self._about.live,
         }
         try:
             self._reporter.tell(body)

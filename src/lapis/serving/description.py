@@ -95,6 +95,7 @@ class Description:
     routes: tuple[Route, ...] = ()
     collect: str | None = None
     report: Report = field(default_factory=Report)
+    live: str | None = None  # whoever wrote it knows by this what is followed
 
     @property
     def no_code(self) -> bool:
@@ -122,6 +123,7 @@ def read(path: str) -> Description:
             routes=tuple(_made(Route, each) for each in content.get("routes") or ()),
             collect=content.get("collect"),
             report=_made(Report, content.get("report")),
+            live=content.get("live"),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise UserErrorException(f"{path} does not describe a service: {type(error).__name__}: {error}.")
