@@ -19,8 +19,7 @@ HEAD_BYTES = 64 << 10
 TARGET_BYTES = 8 << 10
 HEADER_COUNT = 100
 ID_CHARACTERS = 100
-READ_SECONDS = 20.0  # for a request to arrive; one more for every so many bytes that did
-READ_RATE = 4096
+READ_RATE = 4096  # bytes that give a request a second more to arrive
 IDLE_SECONDS = 75.0
 DRAINING_IDLE_SECONDS = 5.0
 LINGER_SECONDS = 2.0
@@ -240,9 +239,9 @@ class Connection(asyncio.Protocol):
             if now - self.since > LINGER_SECONDS:
                 self._transport.abort()
         elif self.reading:
-            if now - self.since > READ_SECONDS + self._received / READ_RATE:
+            if now - self.since > self.front.about.limits.read_seconds + self._received / READ_RATE:
                 self._refuse_connection(408, "The request did not arrive in time.")
         else:
-            idle = READ_SECONDS if self._fresh else IDLE_SECONDS
+            idle = self.front.about.limits.read_seconds if self._fresh else IDLE_SECONDS
             if now - self.since > (DRAINING_IDLE_SECONDS if self.front.draining else idle):
                 self._transport.close()

@@ -52,6 +52,7 @@ class Limits:
     queue: int = 512
     wait_seconds: float | None = None  # in the queue; None: as long as the whole request may take
     worker_start_seconds: float = 300.0
+    read_seconds: float = 20.0  # for a request to arrive, beside one for every 4 KB
 
     @property
     def held_bytes(self) -> int:

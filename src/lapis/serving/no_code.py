@@ -48,7 +48,8 @@ class NoCode:
         try:
             header_length = int(length) if length is not None else None
             model = _model_of(words[1])
-            return self._forms.parse(body, kind and kind.decode("latin-1"), self._runtime, header_length, model)
+            content_type = kind.decode("latin-1") if kind is not None else None
+            return self._forms.parse(body, content_type, self._runtime, header_length, model)
         except self._tensors.BadRequest as error:
             return refusal(400, error.message)
         except (ValueError, RecursionError) as error:

@@ -112,7 +112,7 @@ class ScoreScript:
         began = time.perf_counter()
         try:
             result = self._run(**inputs)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             traceback.print_exc()
             seconds = time.perf_counter() - began
             return failure(f"run() of {self.name} raised {_one_line(error)}", seconds)
