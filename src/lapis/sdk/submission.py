@@ -123,7 +123,7 @@ def _checked_job(workspace: Workspace, run_config: RunConfiguration, folder: str
         raise NotThereYet("RunConfiguration.data and output_data are not there yet in this release of Lapis.")
     distribution = distribution_of(run_config)
     mpi = distribution is not None and distribution["kind"] == "mpi"
-    python, wanted, notices = _interpreter(workspace, run_config.environment, mpi)
+    python, wanted, notices = interpreter(workspace, run_config.environment, mpi)
     return {
         "script": script,
         "command": command,
@@ -202,7 +202,9 @@ def _checked_target(workspace: Workspace, target: Any) -> str:
     return name
 
 
-def _interpreter(workspace: Workspace, environment: Any, mpi: bool) -> tuple[str, dict[str, Any] | None, list[str]]:
+def interpreter(
+    workspace: Workspace, environment: Any, mpi: bool = False
+) -> tuple[str, dict[str, Any] | None, list[str]]:
     """Which Python runs the script, or which environment; and what the user should know about the choice."""
     section, mode = environment.python, settings_module.load().environments
     in_image = mode == "container" or _names_image(environment.docker)
