@@ -16,6 +16,7 @@ ENDINGS = (".h5", ".hdf5", ".keras")
 
 
 def load(model: str, sample: str | None = None) -> Runtime:
+    tf.compat.v1.enable_eager_execution()  # TensorFlow 1.15 can, and 2 does anyway
     runtime = _Keras(read(only_file(model, ENDINGS, "A Keras model")))
     answer_once(runtime, sample)
     return runtime
@@ -23,7 +24,6 @@ def load(model: str, sample: str | None = None) -> Runtime:
 
 def read(path: str) -> Any:
     """The model, without what only training needs."""
-    tf.compat.v1.enable_eager_execution()  # TensorFlow 1.15 can, and 2 does anyway
     try:
         model = tf.keras.models.load_model(path, compile=False)
     except (ValueError, TypeError) as error:
@@ -59,7 +59,7 @@ def as_function(model: Any) -> Any:
         found = model(list(values) if len(values) > 1 else values[0], training=False)
         return found if isinstance(found, (list, tuple)) else [found]
 
-    return tf.function(call, input_signature=specs)
+    return tf.function(call, input_signature=specs, autograph=False)
 
 
 class _Keras(Runtime):

@@ -17,7 +17,7 @@ _NOT_FOR_REQUESTS = "__saved_model"  # how TensorFlow's own entries begin
 
 def load(model: str, sample: str | None = None) -> Runtime:
     folder = saved_model_folder(model)
-    graph = _graph_to_serve(folder)
+    graph = graph_to_serve(folder)
     signatures, default = _signatures(graph, folder)
     tags = list(graph.meta_info_def.tags)
     kind = _InSession if tf.__version__.startswith("1.") else _Functions
@@ -65,7 +65,7 @@ class _InSession(Runtime):
         return found
 
 
-def _graph_to_serve(folder: str) -> Any:
+def graph_to_serve(folder: str) -> Any:
     from tensorflow.core.protobuf import saved_model_pb2
 
     saved = saved_model_pb2.SavedModel()
