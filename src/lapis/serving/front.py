@@ -30,7 +30,7 @@ class Front:
         self.replicas = replicas
         self.say = say
         self.figures = Figures()
-        self.draining = False
+        self.draining, self.drain_idle_seconds = False, 0.0
         self.connections: set[Connection] = set()
         self.lines = b""  # header lines of every answer
         self._held = 0  # bytes of bodies in memory
@@ -52,9 +52,9 @@ class Front:
     async def listen(self, listener: object) -> None:
         self._server = await self.loop.create_server(lambda: Connection(self), sock=listener, backlog=2048)  # type: ignore[call-overload]
 
-    def stop_accepting(self) -> None:
-        """The listening socket itself stays open wherever else it is open."""
-        self.draining = True
+    def stop_accepting(self, idle_seconds: float) -> None:
+        """The listening socket itself stays open wherever else it is open. Idle connections have a while to speak."""
+        self.draining, self.drain_idle_seconds = True, idle_seconds
         if self._server is not None:
             self._server.close()
 

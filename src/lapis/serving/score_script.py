@@ -106,7 +106,8 @@ class ScoreScript:
         for name in self._inputs:
             if name not in found and self._parameters[name].default is inspect.Parameter.empty:
                 raise _BadInput(400, f"A value is not provided for the '{name}' parameter.")
-        return {name: found[name] for name in self._inputs if name in found}
+        # Defaults too: the decorators look for every parameter that they declare.
+        return {name: found.get(name, self._parameters[name].default) for name in self._inputs}
 
     def _call(self, inputs: dict[str, Any]) -> Answer:
         began = time.perf_counter()
