@@ -281,7 +281,9 @@ def test_keys_and_limits_may_change_while_it_serves(tmp_path: Path) -> None:
 
 
 def test_a_share_of_the_requests_goes_to_another_version(tmp_path: Path) -> None:
-    other_script = "def init(): ...\ndef run(data, request_headers): return 'other ' + request_headers['X-Request-Id']\n"
+    other_script = (
+        "def init(): ...\ndef run(data, request_headers): return 'other ' + request_headers['X-Request-Id']\n"
+    )
     with serving(tmp_path / "other", other_script) as other:
         routes = [{"percent": 50, "address": f"127.0.0.1:{other.port}"}]
         with serving(tmp_path / "main", "def init(): ...\ndef run(data): return 'main'\n", routes=routes) as service:

@@ -36,7 +36,8 @@ def run(data, request_headers):
     if not isinstance(asked, str):
         return asked
     return {
-        "dict": {"a": [1.5, None]}, "list": [1], "text": "caf\\u00e9", "none": None, "bytes": b"\\x00\\xff", "false": False,
+        "dict": {"a": [1.5, None]}, "list": [1], "text": "caf\\u00e9", "none": None, "bytes": b"\\x00\\xff",
+        "false": False,
         "set": {1}, "nan": [float("nan")],
         "response": AMLResponse("teapot", 418, {"Allow": "GET, POST", "Evil": "a\\r\\nSet-Cookie: b"}),
         "json response": AMLResponse({"a": 1}, 202, json_str=True, run_function_failed=True),
@@ -259,7 +260,7 @@ def test_a_failing_init_is_reported_with_its_own_traceback(tmp_path: Path) -> No
     assert service.process.wait(20) == 3
     error = service.state["error"]
     assert "RuntimeError: weights are gone (score.py, line 4)" in error["message"]
-    assert 'line 2, in load' in error["traceback"] and "weights are gone" in service.log
+    assert "line 2, in load" in error["traceback"] and "weights are gone" in service.log
     service.stop()
 
 

@@ -86,9 +86,6 @@ class Connection(asyncio.Protocol):
         self._begin_request()
         return b"\r\n".join((head, *kept, b"", b""))
 
-    def eof_received(self) -> bool:
-        return bool(self.asked)  # one who has said all may still wait for the answer
-
     def pause_writing(self) -> None:
         self.stalled = time.monotonic()
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import os
 import random
 import resource
+import time
 from collections.abc import Callable
 
 from lapis.serving import pages
@@ -20,6 +20,9 @@ from lapis.serving.replicas import Replicas
 from lapis.version import VERSION
 
 Refusal = tuple[int, str, bytes]
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 class Front:
@@ -59,7 +62,8 @@ class Front:
             self._server.close()
 
     def refresh_date(self) -> None:
-        date = email.utils.formatdate(usegmt=True)
+        now = time.gmtime()
+        date = time.strftime(f"{_DAYS[now.tm_wday]}, %d {_MONTHS[now.tm_mon - 1]} %Y %H:%M:%S GMT", now)
         self.lines = f"date: {date}\r\nserver: lapis\r\nx-ms-server-version: lapis/{VERSION}\r\n".encode()
 
     # What connections ask

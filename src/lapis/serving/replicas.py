@@ -43,6 +43,7 @@ class Replica:
         self.began = time.monotonic()
         self.told: dict[str, Any] = {}  # what it said when it was ready
         self.failure: tuple[str, str | None] | None = None
+        self.let_go = False  # it was told to end
         self.outstanding: dict[int, Call] = {}
         self.room = 1  # how many may be outstanding
         self.mean = 1.0  # seconds that it needs for a request, about
@@ -105,7 +106,7 @@ class Replica:
 
     def end(self) -> None:
         """Let it go; what it is answering comes first."""
-        self.state = STOPPING
+        self.state, self.let_go = STOPPING, True
         if not self.outstanding and self._transport is not None:
             self._transport.write(frames.frame(frames.END, 0, b""))
 
@@ -307,7 +308,8 @@ class Replicas:
                 f"Worker {replica.number} (pid {replica.pid}) is gone: {len(begun)} requests it was answering failed, "
                 f"{waiting} others go to another worker."
             )
-        replica.kill()
+        if not replica.let_go:
+            replica.kill()
         for other in list(self.ready):
             self.has_room(other)
 
@@ -393,11 +395,10 @@ class Replicas:
         self._ended(replica, code)
 
     def _ended(self, replica: Replica, code: int | None) -> None:
-        wanted = replica.state is STOPPING
         started = bool(replica.told)
         self.line_lost(replica)
         self.all.remove(replica)
-        if wanted or self._stopping:
+        if replica.let_go or self._stopping:
             self._changed()
             return
         message, traceback = replica.failure or (
