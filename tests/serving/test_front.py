@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import socket
 import time
 from collections.abc import Iterator
@@ -147,6 +148,21 @@ def test_what_is_no_request_is_refused_and_harms_nobody(service: Service, conten
 def test_what_comes_behind_a_request_that_is_no_request_spoils_only_itself(service: Service) -> None:
     answer = service.raw(request(b"[1]") + b"\x00garbage\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 200 ") and b"[1]HTTP/1.1 400 " in answer
+
+
+def test_requests_with_bytes_changed_at_random_harm_nobody(service: Service) -> None:
+    chance = random.Random(7)
+    worker = service.workers
+    whole = request(b"[1]", "X-Request-Id: a", "Transfer-Encoding: chunked") + request(b"[2]", "Connection: close")
+    for _ in range(150):
+        changed = bytearray(whole)
+        for _ in range(chance.randint(1, 6)):
+            changed[chance.randrange(len(changed))] = chance.randrange(256)
+        with service.socket() as connected:
+            connected.sendall(changed[: chance.randint(1, len(changed))])
+            connected.shutdown(socket.SHUT_WR)
+            read_all(connected)
+    assert service.process.poll() is None and service.workers == worker and service.ask([1]).json == [1]
 
 
 def test_a_head_that_never_ends_is_given_up(service: Service) -> None:

@@ -94,6 +94,23 @@ def test_a_request_that_kills_every_worker_does_not_stop_the_service(tmp_path: P
         assert "Another is started in 0.5 s." in service.log, "each time it waits a little longer"
 
 
+def test_while_no_worker_can_be_had_requests_are_refused_and_later_not(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    script = SCRIPT.replace("def init():\n    pass", f"def init():\n    assert not os.path.exists({str(broken)!r})")
+    with serving(tmp_path, script) as service:
+        broken.touch()
+        os.kill(service.workers[0], signal.SIGKILL)
+        until(lambda: not service.workers)
+        answer = service.ask({})
+        assert answer.status == 503 and answer.headers["Retry-After"] == "1"
+        assert answer.message == "No worker of the service is up; one is being started."
+        assert service.ask(path="/health/ready", method="GET").status == 503
+        assert service.ask(path="/health/live", method="GET").status == 200
+        assert service.state["state"] == "ready", "it is the workers that fail, not the service"
+        broken.unlink()
+        until(lambda: service.ask({}).status == 200)
+
+
 def test_one_of_two_workers_goes_on_while_the_other_is_replaced(tmp_path: Path) -> None:
     with serving(tmp_path, SCRIPT, replicas={"min": 2, "max": 2}) as service:
         until(lambda: len(service.workers) == 2)

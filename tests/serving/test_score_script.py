@@ -40,6 +40,7 @@ def run(data, request_headers):
         "false": False,
         "set": {1}, "nan": [float("nan")],
         "response": AMLResponse("teapot", 418, {"Allow": "GET, POST", "Evil": "a\\r\\nSet-Cookie: b"}),
+        "no status": AMLResponse("x", 70000), "many headers": AMLResponse("x", 200, {"X": "y" * 100000}),
         "json response": AMLResponse({"a": 1}, 202, json_str=True, run_function_failed=True),
         "image": AMLResponse(b"\\x89PNG", 200, {"Content-Type": "image/png"}),
     }[asked]
@@ -95,6 +96,15 @@ def test_sys_exit_in_run_ends_the_request_and_not_the_worker(service: Service) -
     answer = service.ask("exit")
     assert answer.status == 500 and "SystemExit: never do this" in answer.message
     assert service.ask("list").json == [1] and service.workers == before
+
+
+def test_a_status_that_does_not_exist_and_headers_without_end_harm_nobody(service: Service) -> None:
+    answer = service.ask("no status")
+    assert answer.status == 500 and "the status 70000" in answer.message
+    with service.socket() as connected:
+        connected.sendall(b'POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n\r\n"many headers"')
+        assert connected.recv(65536).startswith(b"HTTP/1.1 200 ")
+    assert service.ask("list").json == [1]
 
 
 def test_what_is_no_json_is_an_error_that_names_the_type(service: Service) -> None:

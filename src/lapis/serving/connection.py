@@ -134,6 +134,8 @@ class Connection(asyncio.Protocol):
             refused = (414, f"The address is longer than {TARGET_BYTES} bytes.", b"")
         elif len(self._headers) > HEADER_COUNT:
             refused = (431, f"There are more than {HEADER_COUNT} headers.", b"")
+        elif self._received > HEAD_BYTES and sum(len(n) + len(v) for n, v in self._headers) > HEAD_BYTES:
+            refused = (431, f"The header is longer than {HEAD_BYTES} bytes.", b"")
         elif b"\n" in self._target or any(b"\n" in value for _, value in self._headers):
             refused = (400, "A header is folded over several lines.", b"")
         announced = int(fields.get(b"content-length", b"0"))

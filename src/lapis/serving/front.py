@@ -41,6 +41,7 @@ class Front:
         self._ids = os.urandom(10).hex()
         self._asked = 0
         self._server: asyncio.Server | None = None
+        self._forwarders: list[tuple[float, Forwarder]] = []
         self.take(description)
         self.refresh_date()
 
@@ -50,6 +51,8 @@ class Front:
         self.replicas.description = description
         self.gate = Gate(description.auth)
         self._prefix = f"/api/v1/service/{description.name}".encode()
+        for _, forwarder in self._forwarders:
+            forwarder.close()
         self._forwarders = [(route.percent, Forwarder(route.address)) for route in description.routes]
 
     async def listen(self, listener: object) -> None:
@@ -58,6 +61,8 @@ class Front:
     def stop_accepting(self, idle_seconds: float) -> None:
         """The listening socket itself stays open wherever else it is open. Idle connections have a while to speak."""
         self.draining, self.drain_idle_seconds = True, idle_seconds
+        for _, forwarder in self._forwarders:
+            forwarder.close()
         if self._server is not None:
             self._server.close()
 

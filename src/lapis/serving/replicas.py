@@ -128,10 +128,14 @@ class _Arrival(asyncio.Protocol):
         self._transport = transport  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
-        if self._replica is not None:
-            self._replica.received(data)
-            return
         assert self._transport is not None
+        if self._replica is not None:
+            try:
+                self._replica.received(data)
+            except (ValueError, KeyError) as error:  # a script that writes to what is not its own
+                self._owner.say(f"Worker {self._replica.number} said what makes no sense, and is ended: {error!r}")
+                self._transport.abort()
+            return
         for kind, number, _ in self._incoming.feed(data):
             self._replica = self._owner.arrived(kind, number, self._transport)
             if self._replica is None:
@@ -166,7 +170,7 @@ class Replicas:
         self.restarts = 0
         self.told: dict[str, Any] = {}  # by the first worker that was ready
         self._socket = os.path.join(folder, "workers.sock")
-        self._say, self._changed = say, changed
+        self.say, self._changed = say, changed
         self._server: asyncio.Server | None = None
         self._numbers = 0
         self._made = 0
@@ -279,7 +283,7 @@ class Replicas:
         self.told = self.told or replica.told
         self.ready.append(replica)
         self._none_since = None
-        self._say(f"Worker {replica.number} (pid {replica.pid}) is ready.")
+        self.say(f"Worker {replica.number} (pid {replica.pid}) is ready.")
         self._changed()
         if not self._first.done() and len(self.ready) >= self._wanted:
             self._first.set_result(None)
@@ -304,7 +308,7 @@ class Replicas:
             self.queue.appendleft(call)
         if begun or was is READY:
             waiting = len(calls) - len(begun)
-            self._say(
+            self.say(
                 f"Worker {replica.number} (pid {replica.pid}) is gone: {len(begun)} requests it was answering failed, "
                 f"{waiting} others go to another worker."
             )
@@ -413,7 +417,7 @@ class Replicas:
         delay = 0.0 if self._failures == 1 else min(LONGEST_BACKOFF, 0.5 * 2 ** (self._failures - 2))
         self._next_start = time.monotonic() + delay
         self.restarts += 1
-        self._say(f"Worker {replica.number}: {message} Another is started{f' in {delay:g} s' if delay else ''}.")
+        self.say(f"Worker {replica.number}: {message} Another is started{f' in {delay:g} s' if delay else ''}.")
         self._changed()
 
     def _refuse_late(self, now: float) -> None:
@@ -473,14 +477,14 @@ class Replicas:
         load.total, load.samples, load.since = 0.0, 0, now
         if needed >= self._wanted:
             if needed > self._wanted:
-                self._say(f"{needed} workers instead of {self._wanted}, for the load.")
+                self.say(f"{needed} workers instead of {self._wanted}, for the load.")
             self._wanted, load.low_since = needed, None
         elif load.low_since is None:
             load.low_since, load.low_most = now, needed
         else:
             load.low_most = max(load.low_most, needed)
             if now - load.low_since >= count.scale_down_seconds:
-                self._say(f"{load.low_most} workers instead of {self._wanted}: they are enough.")
+                self.say(f"{load.low_most} workers instead of {self._wanted}: they are enough.")
                 self._wanted, load.low_since = load.low_most, None
         self._let_go()
 

@@ -17,6 +17,7 @@ from lapis.serving.frames import words_of
 
 JSON_LINES = b"content-type: application/json\r\nx-ms-run-function-failed: False\r\n"
 _HEADERS = "request_headers"
+_LARGEST_ANSWER = 1 << 30  # bytes
 
 
 class CannotServe(Exception):
@@ -119,11 +120,16 @@ class ScoreScript:
             return failure(f"run() of {self.name} raised {_one_line(error)}", seconds)
         seconds = time.perf_counter() - began
         try:
-            return _answer_of(result, seconds)
+            answer = _answer_of(result, seconds)
         except Exception as error:
             traceback.print_exc()
             kind = type(result).__name__
             return failure(f"What run() of {self.name} returned, {kind}, is not JSON: {_one_line(error)}", seconds)
+        if not 200 <= answer.status <= 599:
+            return failure(f"run() of {self.name} answered with the status {answer.status}, which HTTP does not have")
+        if len(answer.body) + len(answer.lines) > _LARGEST_ANSWER:
+            return failure(f"run() of {self.name} answered with {len(answer.body)} bytes, more than can be sent")
+        return answer
 
 
 def load(script: str) -> ScoreScript:
