@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -27,7 +26,15 @@ SECONDS = 3.0
 MANY = 32
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 PLACE = Path(os.environ.get("BENCH_SERVING_ENV") or Path(__file__).resolve().parent.parent / ".venv-peers" / "serving")
-PACKAGES = ("azureml-inference-server-http==1.5.1", "uvicorn", "starlette", "httptools", "uvloop", "onnxruntime", "onnx")
+PACKAGES = (
+    "azureml-inference-server-http==1.5.1",
+    "uvicorn",
+    "starlette",
+    "httptools",
+    "uvloop",
+    "onnxruntime",
+    "onnx",
+)
 
 _MODEL = """
 import os, numpy, onnxruntime
@@ -103,7 +110,8 @@ def _figures(found: dict[str, _Measured], with_azure: bool) -> list[Figure]:
     def readings(first: str, *others: str, of: Callable[[_Measured], list[float]], cpu: bool = True) -> list[Reading]:
         names = [name for name in (first, *others) if name != "azure" or with_azure]
         return [
-            Reading(titles[name], of(found[name]), found[name].cpu if cpu else (), bare=name == "bare") for name in names
+            Reading(titles[name], of(found[name]), found[name].cpu if cpu else (), bare=name == "bare")
+            for name in names
         ]
 
     def rate(each: _Measured) -> list[float]:

@@ -151,6 +151,9 @@ def serving(folder: Path, script: str | None = None, **more: Any) -> Iterator[Se
     service = Service(folder, described(folder, script, **more))
     try:
         yield service.until_ready()
+    except BaseException:
+        service.process.kill()
+        raise
     finally:
         service.stop()
 

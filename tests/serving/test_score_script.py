@@ -36,9 +36,11 @@ def run(data, request_headers):
     if not isinstance(asked, str):
         return asked
     return {
-        "dict": {"a": [1.5, None]}, "list": [1], "text": "caf\\u00e9", "none": None, "bytes": b"\\x00\\xff", "false": False,
+        "dict": {"a": [1.5, None]}, "list": [1], "text": "caf\\u00e9", "none": None, "bytes": b"\\x00\\xff",
+        "false": False,
         "set": {1}, "nan": [float("nan")],
         "response": AMLResponse("teapot", 418, {"Allow": "GET, POST", "Evil": "a\\r\\nSet-Cookie: b"}),
+        "no status": AMLResponse("x", 70000), "many headers": AMLResponse("x", 200, {"X": "y" * 100000}),
         "json response": AMLResponse({"a": 1}, 202, json_str=True, run_function_failed=True),
         "image": AMLResponse(b"\\x89PNG", 200, {"Content-Type": "image/png"}),
     }[asked]
@@ -94,6 +96,15 @@ def test_sys_exit_in_run_ends_the_request_and_not_the_worker(service: Service) -
     answer = service.ask("exit")
     assert answer.status == 500 and "SystemExit: never do this" in answer.message
     assert service.ask("list").json == [1] and service.workers == before
+
+
+def test_a_status_that_does_not_exist_and_headers_without_end_harm_nobody(service: Service) -> None:
+    answer = service.ask("no status")
+    assert answer.status == 500 and "the status 70000" in answer.message
+    with service.socket() as connected:
+        connected.sendall(b'POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n\r\n"many headers"')
+        assert connected.recv(65536).startswith(b"HTTP/1.1 200 ")
+    assert service.ask("list").json == [1]
 
 
 def test_what_is_no_json_is_an_error_that_names_the_type(service: Service) -> None:
@@ -259,7 +270,7 @@ def test_a_failing_init_is_reported_with_its_own_traceback(tmp_path: Path) -> No
     assert service.process.wait(20) == 3
     error = service.state["error"]
     assert "RuntimeError: weights are gone (score.py, line 4)" in error["message"]
-    assert 'line 2, in load' in error["traceback"] and "weights are gone" in service.log
+    assert "line 2, in load" in error["traceback"] and "weights are gone" in service.log
     service.stop()
 
 

@@ -41,7 +41,7 @@ class ModelDataCollector:
         folder = os.environ.get(FOLDER)
         if not folder:
             return correlation
-        names, rows = _table(input_data)
+        names, given = _table(input_data)
         names = self._names or names
         now = datetime.datetime.now(datetime.timezone.utc)
         place = os.path.join(folder, *self._place, now.strftime("%Y"), now.strftime("%m"), now.strftime("%d"))
@@ -49,7 +49,7 @@ class ModelDataCollector:
         text = io.StringIO()
         writer = csv.writer(text)
         path = os.path.join(place, "data.csv")
-        rows = [list(row) for row in rows]
+        rows = [list(row) for row in given]
         if not os.path.exists(path):
             columns = names or [f"column{at}" for at in range(len(rows[0]) if rows else 0)]
             writer.writerow(["$aml_dc_correlation_id", "$aml_dc_timestamp", *columns])

@@ -21,6 +21,7 @@ from lapis.serving.report import EVERY, Reporter
 
 CANNOT_START = 3
 TICK = 0.1
+IDLE_AFTER_HANDOVER = 5.0  # seconds in which a client may use its connection once more, to be told to open another
 DRAIN_GRACE = 10.0  # seconds after the longest a request may take
 
 
@@ -37,6 +38,7 @@ class Service:
         self._keeper: handover.Keeper | None = None
         self._told_at = 0.0
         self._leave = asyncio.Event()
+        self._taken = False  # another front has our place
 
     async def serve(self) -> int:
         loop = asyncio.get_running_loop()
@@ -88,7 +90,7 @@ class Service:
         self._port = listener.getsockname()[1]
         await self._front.listen(listener)
         if listen.handover is not None:
-            self._keeper = handover.Keeper(listen.handover, listener.dup(), self._leave.set)
+            self._keeper = handover.Keeper(listen.handover, listener.dup(), self._give_way)
         if before is not None:
             before.drain()
         self._state = "ready"
@@ -96,14 +98,20 @@ class Service:
         whose = "taken over from the revision before" if before is not None else "its own"
         say(f"{self._about.name}, revision {self._about.revision}, answers at port {self._port}, {whose}.")
 
+    def _give_way(self) -> None:
+        self._taken = True
+        self._leave.set()
+
     async def _drain(self) -> None:
         self._state = "draining"
-        self._front.stop_accepting()
+        self._front.stop_accepting(IDLE_AFTER_HANDOVER if self._taken else 0.0)
         if self._keeper is not None:
             self._keeper.close()
         self._tell()
         deadline = time.monotonic() + self._about.limits.seconds + DRAIN_GRACE
         while self._front.connections and time.monotonic() < deadline:
+            for connection in list(self._front.connections):
+                connection.sweep(time.monotonic())
             await asyncio.sleep(0.05)
 
     async def _tick(self) -> None:

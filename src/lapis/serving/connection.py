@@ -21,7 +21,6 @@ HEADER_COUNT = 100
 ID_CHARACTERS = 100
 READ_RATE = 4096  # bytes that give a request a second more to arrive
 IDLE_SECONDS = 75.0
-DRAINING_IDLE_SECONDS = 5.0
 LINGER_SECONDS = 2.0
 WRITE_SECONDS = 30.0  # in which a client has to take some of its answer
 _SMALL_BODY = 64 << 10  # a refused request's body that is read all the same, so that the connection can be kept
@@ -74,12 +73,18 @@ class Connection(asyncio.Protocol):
             try:
                 self._parser.feed_data(data)
                 return
-            except httptools.HttpParserUpgrade as upgrade:  # offered, not taken: it goes on as HTTP/1.1
-                data = data[upgrade.args[0] :]
-                self._parser = httptools.HttpRequestParser(self)
+            except httptools.HttpParserUpgrade as offer:
+                if self._parser.get_method() == b"CONNECT":
+                    raise httptools.HttpParserError("CONNECT is not possible here") from None
+                data = self._without_the_offer() + data[offer.args[0] :]
 
-    def eof_received(self) -> bool:
-        return bool(self.asked)  # one who has said all may still wait for the answer
+    def _without_the_offer(self) -> bytes:
+        """The head of a request that offers another protocol, which is not taken: it goes on as if it had not."""
+        kept = [name + b": " + value for name, value in self._headers if name not in (b"upgrade", b"connection")]
+        head = b" ".join((self._parser.get_method(), self._target, b"HTTP/1.1"))
+        self._parser = httptools.HttpRequestParser(self)
+        self._begin_request()
+        return b"\r\n".join((head, *kept, b"", b""))
 
     def pause_writing(self) -> None:
         self.stalled = time.monotonic()
@@ -117,9 +122,9 @@ class Connection(asyncio.Protocol):
         self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        if self.lingering:
-            return
         parser = self._parser
+        if self.lingering or parser.should_upgrade():
+            return
         call = self._call = Call(self, parser.get_method(), self._target, self._headers)
         call.keep_alive = parser.should_keep_alive()
         call.old_client = parser.get_http_version() == "1.0"
@@ -129,10 +134,15 @@ class Connection(asyncio.Protocol):
             refused = (414, f"The address is longer than {TARGET_BYTES} bytes.", b"")
         elif len(self._headers) > HEADER_COUNT:
             refused = (431, f"There are more than {HEADER_COUNT} headers.", b"")
+        elif self._received > HEAD_BYTES and sum(len(n) + len(v) for n, v in self._headers) > HEAD_BYTES:
+            refused = (431, f"The header is longer than {HEAD_BYTES} bytes.", b"")
         elif b"\n" in self._target or any(b"\n" in value for _, value in self._headers):
             refused = (400, "A header is folded over several lines.", b"")
         announced = int(fields.get(b"content-length", b"0"))
-        call.refused = refused or self.front.check(call, announced)
+        if refused is not None:
+            call.refused, call.keep_alive = refused, False
+        else:
+            call.refused = self.front.check(call, announced)
         if call.refused is None:
             if b"expect" in fields and fields[b"expect"].lower() == b"100-continue" and not self.asked:
                 self._transport.write(_CONTINUE)
@@ -243,5 +253,5 @@ class Connection(asyncio.Protocol):
                 self._refuse_connection(408, "The request did not arrive in time.")
         else:
             idle = self.front.about.limits.read_seconds if self._fresh else IDLE_SECONDS
-            if now - self.since > (DRAINING_IDLE_SECONDS if self.front.draining else idle):
+            if now - self.since > (self.front.drain_idle_seconds if self.front.draining else idle):
                 self._transport.close()

@@ -27,6 +27,7 @@ class Forwarder:
         self._host, _, port = address.rpartition(":")
         self._port = int(port)
         self._idle: list[_Upstream] = []
+        self._closed = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     def send(self, call: Call, otherwise: Callable[[Call], None]) -> None:
@@ -40,11 +41,16 @@ class Forwarder:
         task.add_done_callback(self._tasks.discard)
 
     def free(self, upstream: _Upstream) -> None:
-        self._idle.append(upstream)
+        if self._closed:
+            upstream.close()
+        else:
+            self._idle.append(upstream)
 
     def close(self) -> None:
-        for upstream in self._idle:
-            upstream.close()
+        """Keep no connection; what is on its way still gets its answer."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()
 
     async def _connect(self, call: Call, otherwise: Callable[[Call], None]) -> None:
         loop = asyncio.get_running_loop()

@@ -16,8 +16,8 @@ REQUESTs and ANSWERs, many in one go where they queue, until the front says END 
 
 WIDEST = 1 << 31  # bytes of a payload
 HEAD = Struct("<IIB")  # bytes of the payload, number, kind
-META = Struct("<H")  # a request's payload: bytes of its meta, the meta, the body
-ANSWERED = Struct("<HHI")  # an answer's payload: status, bytes of the header lines, microseconds; lines, body
+META = Struct("<I")  # a request's payload: bytes of its meta, the meta, the body
+ANSWERED = Struct("<HII")  # an answer's payload: status, bytes of the header lines, microseconds; lines, body
 _PIECE = 1 << 18
 
 

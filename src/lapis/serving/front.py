@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import os
 import random
 import resource
+import time
 from collections.abc import Callable
 
 from lapis.serving import pages
@@ -21,6 +21,9 @@ from lapis.version import VERSION
 
 Refusal = tuple[int, str, bytes]
 
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
 
 class Front:
     """What all connections share."""
@@ -30,7 +33,7 @@ class Front:
         self.replicas = replicas
         self.say = say
         self.figures = Figures()
-        self.draining = False
+        self.draining, self.drain_idle_seconds = False, 0.0
         self.connections: set[Connection] = set()
         self.lines = b""  # header lines of every answer
         self._held = 0  # bytes of bodies in memory
@@ -38,6 +41,7 @@ class Front:
         self._ids = os.urandom(10).hex()
         self._asked = 0
         self._server: asyncio.Server | None = None
+        self._forwarders: list[tuple[float, Forwarder]] = []
         self.take(description)
         self.refresh_date()
 
@@ -47,19 +51,24 @@ class Front:
         self.replicas.description = description
         self.gate = Gate(description.auth)
         self._prefix = f"/api/v1/service/{description.name}".encode()
+        for _, forwarder in self._forwarders:
+            forwarder.close()
         self._forwarders = [(route.percent, Forwarder(route.address)) for route in description.routes]
 
     async def listen(self, listener: object) -> None:
         self._server = await self.loop.create_server(lambda: Connection(self), sock=listener, backlog=2048)  # type: ignore[call-overload]
 
-    def stop_accepting(self) -> None:
-        """The listening socket itself stays open wherever else it is open."""
-        self.draining = True
+    def stop_accepting(self, idle_seconds: float) -> None:
+        """The listening socket itself stays open wherever else it is open. Idle connections have a while to speak."""
+        self.draining, self.drain_idle_seconds = True, idle_seconds
+        for _, forwarder in self._forwarders:
+            forwarder.close()
         if self._server is not None:
             self._server.close()
 
     def refresh_date(self) -> None:
-        date = email.utils.formatdate(usegmt=True)
+        now = time.gmtime()
+        date = time.strftime(f"{_DAYS[now.tm_wday]}, %d {_MONTHS[now.tm_mon - 1]} %Y %H:%M:%S GMT", now)
         self.lines = f"date: {date}\r\nserver: lapis\r\nx-ms-server-version: lapis/{VERSION}\r\n".encode()
 
     # What connections ask

@@ -19,7 +19,7 @@ from lapis.serving.frames import short
 
 ACCEPTING = b"accepting\n"
 _SECONDS = 10.0
-_PORT_SECONDS = 5.0  # for a front that is just ending to leave its port
+_PORT_SECONDS = 3.0  # for a front that is just ending to leave its port
 
 
 class Predecessor:

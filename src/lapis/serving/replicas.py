@@ -43,6 +43,7 @@ class Replica:
         self.began = time.monotonic()
         self.told: dict[str, Any] = {}  # what it said when it was ready
         self.failure: tuple[str, str | None] | None = None
+        self.let_go = False  # it was told to end
         self.outstanding: dict[int, Call] = {}
         self.room = 1  # how many may be outstanding
         self.mean = 1.0  # seconds that it needs for a request, about
@@ -105,7 +106,7 @@ class Replica:
 
     def end(self) -> None:
         """Let it go; what it is answering comes first."""
-        self.state = STOPPING
+        self.state, self.let_go = STOPPING, True
         if not self.outstanding and self._transport is not None:
             self._transport.write(frames.frame(frames.END, 0, b""))
 
@@ -127,10 +128,14 @@ class _Arrival(asyncio.Protocol):
         self._transport = transport  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
-        if self._replica is not None:
-            self._replica.received(data)
-            return
         assert self._transport is not None
+        if self._replica is not None:
+            try:
+                self._replica.received(data)
+            except (ValueError, KeyError) as error:  # a script that writes to what is not its own
+                self._owner.say(f"Worker {self._replica.number} said what makes no sense, and is ended: {error!r}")
+                self._transport.abort()
+            return
         for kind, number, _ in self._incoming.feed(data):
             self._replica = self._owner.arrived(kind, number, self._transport)
             if self._replica is None:
@@ -165,7 +170,7 @@ class Replicas:
         self.restarts = 0
         self.told: dict[str, Any] = {}  # by the first worker that was ready
         self._socket = os.path.join(folder, "workers.sock")
-        self._say, self._changed = say, changed
+        self.say, self._changed = say, changed
         self._server: asyncio.Server | None = None
         self._numbers = 0
         self._made = 0
@@ -278,7 +283,7 @@ class Replicas:
         self.told = self.told or replica.told
         self.ready.append(replica)
         self._none_since = None
-        self._say(f"Worker {replica.number} (pid {replica.pid}) is ready.")
+        self.say(f"Worker {replica.number} (pid {replica.pid}) is ready.")
         self._changed()
         if not self._first.done() and len(self.ready) >= self._wanted:
             self._first.set_result(None)
@@ -303,11 +308,12 @@ class Replicas:
             self.queue.appendleft(call)
         if begun or was is READY:
             waiting = len(calls) - len(begun)
-            self._say(
+            self.say(
                 f"Worker {replica.number} (pid {replica.pid}) is gone: {len(begun)} requests it was answering failed, "
                 f"{waiting} others go to another worker."
             )
-        replica.kill()
+        if not replica.let_go:
+            replica.kill()
         for other in list(self.ready):
             self.has_room(other)
 
@@ -393,11 +399,10 @@ class Replicas:
         self._ended(replica, code)
 
     def _ended(self, replica: Replica, code: int | None) -> None:
-        wanted = replica.state is STOPPING
         started = bool(replica.told)
         self.line_lost(replica)
         self.all.remove(replica)
-        if wanted or self._stopping:
+        if replica.let_go or self._stopping:
             self._changed()
             return
         message, traceback = replica.failure or (
@@ -412,7 +417,7 @@ class Replicas:
         delay = 0.0 if self._failures == 1 else min(LONGEST_BACKOFF, 0.5 * 2 ** (self._failures - 2))
         self._next_start = time.monotonic() + delay
         self.restarts += 1
-        self._say(f"Worker {replica.number}: {message} Another is started{f' in {delay:g} s' if delay else ''}.")
+        self.say(f"Worker {replica.number}: {message} Another is started{f' in {delay:g} s' if delay else ''}.")
         self._changed()
 
     def _refuse_late(self, now: float) -> None:
@@ -472,14 +477,14 @@ class Replicas:
         load.total, load.samples, load.since = 0.0, 0, now
         if needed >= self._wanted:
             if needed > self._wanted:
-                self._say(f"{needed} workers instead of {self._wanted}, for the load.")
+                self.say(f"{needed} workers instead of {self._wanted}, for the load.")
             self._wanted, load.low_since = needed, None
         elif load.low_since is None:
             load.low_since, load.low_most = now, needed
         else:
             load.low_most = max(load.low_most, needed)
             if now - load.low_since >= count.scale_down_seconds:
-                self._say(f"{load.low_most} workers instead of {self._wanted}: they are enough.")
+                self.say(f"{load.low_most} workers instead of {self._wanted}: they are enough.")
                 self._wanted, load.low_since = load.low_most, None
         self._let_go()
 

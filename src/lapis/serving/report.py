@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import urllib.request
 from typing import Any
 
 from lapis.serving.description import Report
@@ -46,6 +45,8 @@ class Reporter:
         return await asyncio.to_thread(self._post, json.dumps(self._body).encode())
 
     def _post(self, body: bytes) -> bool:
+        import urllib.request  # late: it is slow to import, and the first report can wait for it
+
         assert self._where.url is not None
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._token()}"}
         request = urllib.request.Request(self._where.url, body, headers, method="POST")

@@ -17,6 +17,7 @@ from lapis.serving.frames import words_of
 
 JSON_LINES = b"content-type: application/json\r\nx-ms-run-function-failed: False\r\n"
 _HEADERS = "request_headers"
+_LARGEST_ANSWER = 1 << 30  # bytes
 
 
 class CannotServe(Exception):
@@ -106,7 +107,8 @@ class ScoreScript:
         for name in self._inputs:
             if name not in found and self._parameters[name].default is inspect.Parameter.empty:
                 raise _BadInput(400, f"A value is not provided for the '{name}' parameter.")
-        return {name: found[name] for name in self._inputs if name in found}
+        # Defaults too: the decorators look for every parameter that they declare.
+        return {name: found.get(name, self._parameters[name].default) for name in self._inputs}
 
     def _call(self, inputs: dict[str, Any]) -> Answer:
         began = time.perf_counter()
@@ -118,11 +120,16 @@ class ScoreScript:
             return failure(f"run() of {self.name} raised {_one_line(error)}", seconds)
         seconds = time.perf_counter() - began
         try:
-            return _answer_of(result, seconds)
+            answer = _answer_of(result, seconds)
         except Exception as error:
             traceback.print_exc()
             kind = type(result).__name__
             return failure(f"What run() of {self.name} returned, {kind}, is not JSON: {_one_line(error)}", seconds)
+        if not 200 <= answer.status <= 599:
+            return failure(f"run() of {self.name} answered with the status {answer.status}, which HTTP does not have")
+        if len(answer.body) + len(answer.lines) > _LARGEST_ANSWER:
+            return failure(f"run() of {self.name} answered with {len(answer.body)} bytes, more than can be sent")
+        return answer
 
 
 def load(script: str) -> ScoreScript:

@@ -15,19 +15,18 @@ from typing import Any
 from lapis.domain import service_moves as moves
 from lapis.domain import services as rules
 from lapis.domain.run import RunRecord, check_labels, check_text, with_properties
-from lapis.domain.services import ENDPOINT, LOCAL, PROFILED
+from lapis.domain.services import ENDPOINT, PROFILED
 from lapis.errors import Conflict, NotFound, WebserviceException
 from lapis.server.control.access import Access, Actor
 from lapis.server.control.computes import Computes
 from lapis.server.control.ports import Ports
-from lapis.server.control.runs import BUILD_LOG, STD_LOG
 from lapis.server.control.service_content import Contents, NewContent
+from lapis.server.control.service_views import Reports, ServiceViews, find_service, uses_tokens, version_of
 from lapis.server.control.shelf import Shelf
 from lapis.server.store.assets import SERVICE, Asset
 from lapis.server.store.runs import RunFilter
 from lapis.server.store.sealed import Sealer
 
-SILENT = 20.0  # seconds without a word from a front after which it counts as gone
 _GONE_WITHIN = 25.0  # seconds that delete() waits for the processes to end
 _HEARD_WITHIN = 5.0  # seconds that a new key has to reach the front
 _LIVE = ("auth_enabled", "token_auth_enabled")  # settings that a running front takes up
@@ -95,7 +94,10 @@ class Services:
         self.host = host
         self._now = now
         self._wake = wake
-        self.reports: dict[str, tuple[float, Mapping[str, Any]]] = {}  # what fronts said last, by run, and when
+        self.reports: Reports = {}
+        self._views = ServiceViews(shelf, self.reports, host, now)
+        self.front = self._views.front
+        self.logs = self._views.logs
 
     # -- deployed
 
@@ -234,12 +236,7 @@ class Services:
         return len(self._shelf.assets.of_kind(SERVICE))
 
     def asset(self, workspace_id: str, name: str) -> Asset:
-        found = self._find(workspace_id, name)
-        if found is not None:
-            return found
-        names = [s.name for s in self._shelf.assets.find(workspace_id, SERVICE) if s.body["kind"] != PROFILED]
-        workspace = self._shelf.workspaces.find(id=workspace_id)[0]["name"]
-        raise NotFound(f"No service named '{name}' in workspace '{workspace}'. Known: {', '.join(names) or 'none'}.")
+        return find_service(self._shelf, workspace_id, name)
 
     def _find(self, workspace_id: str, name: str) -> Asset | None:
         found = self._shelf.assets.find(workspace_id, SERVICE, name)
@@ -309,7 +306,7 @@ class Services:
     ) -> dict[str, Any]:
         actor.may_change_workspace()
         asset = self._endpoint(workspace_id, name)
-        there = _version(asset, version)
+        there = version_of(asset, version)
         if change.is_default is False and asset.body["default"] == version:
             raise WebserviceException(f"Version '{version}' is the default one of '{name}'. Make another one it.")
         settings = {**asset.body["settings"], **there["wanted"]["settings"], **_given(change.settings)}
@@ -338,7 +335,7 @@ class Services:
     def delete_version(self, actor: Actor, workspace_id: str, name: str, version: str) -> dict[str, Any]:
         actor.may_change_workspace()
         asset = self._endpoint(workspace_id, name)
-        _version(asset, version)
+        version_of(asset, version)
         if asset.body["default"] == version:
             raise WebserviceException(
                 f"Version '{version}' is the default one of '{name}' and cannot be deleted. Make another one the "
@@ -362,7 +359,7 @@ class Services:
 
     def _changed_content(self, asset: Asset, version: str, change: Change) -> dict[str, Any] | None:
         """What is to be served from now on; None: what is served now."""
-        before = moves.content_of(_version(asset, version))
+        before = moves.content_of(version_of(asset, version))
         if change.content is not None or change.image is not None:
             given = change.content
             if given is not None and change.models is None and not given.models:
@@ -422,7 +419,7 @@ class Services:
         actor.may_change_workspace()
         asset = self.asset(workspace_id, name)
         if not rules.uses_keys(asset.body["kind"], asset.body["settings"]):
-            how = "tokens open it: get_token()" if _uses_tokens(asset) else "it is open to whoever reaches it"
+            how = "tokens open it: get_token()" if uses_tokens(asset) else "it is open to whoever reaches it"
             raise WebserviceException(f"Service '{name}' has no keys: {how}. update(auth_enabled=True) gives it keys.")
         return self._keys(asset)
 
@@ -442,7 +439,7 @@ class Services:
         actor.may_read(workspace_id)
         actor.may_upload()
         asset = self.asset(workspace_id, name)
-        if not _uses_tokens(asset):
+        if not uses_tokens(asset):
             raise WebserviceException(
                 f"Service '{name}' is not opened by tokens. Deploy or update it with token_auth_enabled=True."
             )
@@ -486,7 +483,7 @@ class Services:
         keys = self._keys(asset).values() if rules.uses_keys(kind, settings) else ()
         auth = {
             "keys": [hashlib.sha256(key.encode()).hexdigest() for key in keys],
-            "token_secret": self._access.service_secret(asset.id) if _uses_tokens(asset) else None,
+            "token_secret": self._access.service_secret(asset.id) if uses_tokens(asset) else None,
         }
         return {"auth": auth, "routes": self._routes(asset) if version == asset.body["gateway"] else []}
 
@@ -521,92 +518,10 @@ class Services:
         mark = _mark(live)
         return None if told.get("live") == mark else {**live, "mark": mark}
 
-    def front(self, slot: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """What the front of a revision said a moment ago; None if it did not."""
-        at, told = self.reports.get(slot["run"] or "", (0.0, {}))
-        return told.get("front") if self._now() - at < SILENT else None
-
     # -- told
 
-    def logs(self, actor: Actor, workspace_id: str, name: str, version: str | None, lines: int, init: bool) -> str:
-        """What the newest revision printed, through all its restarts; with `init` how its environment was built."""
-        actor.may_read(workspace_id)
-        asset = self.asset(workspace_id, name)
-        wanted = _version(asset, asset.body["default"] if version is None else version)["wanted"]
-        said: list[str] = []
-        for run_id in wanted["runs"]:
-            try:
-                file = self._shelf.files.get(workspace_id, run_id, BUILD_LOG if init else STD_LOG)
-            except NotFound:
-                continue
-            skip = max(0, file.size - lines * 1000)
-            said.append(b"".join(self._shelf.files.read(workspace_id, run_id, file, skip)).decode("utf-8", "replace"))
-        text = "Lapis: it ended, and was started again\n".join(said)
-        return "\n".join(text.splitlines()[-lines:])
-
     def view(self, asset: Asset) -> dict[str, Any]:
-        """A service as clients see it: without its keys, with what its fronts said a moment ago."""
-        body = asset.body
-        versions = {name: self._version_view(asset, name, each) for name, each in body["versions"].items()}
-        gateway = versions[body["gateway"]]
-        main = versions[body["default"]]
-        shown = {key: body[key] for key in ("kind", "target", "settings", "created_by", "updated_at", "description",
-                                            "tags", "properties", "default", "gateway")}  # fmt: skip
-        state = (
-            rules.worst([each["state"] for each in versions.values()]) if body["kind"] == ENDPOINT else main["state"]
-        )
-        return {
-            **shown,
-            "id": asset.id,
-            "name": asset.name,
-            "created_at": asset.created_at,
-            "state": "Deleting" if body["deleting"] else state,
-            "error": next((each["error"] for each in versions.values() if each["error"]), None),
-            "auth_enabled": rules.uses_keys(body["kind"], body["settings"]),
-            "token_auth_enabled": _uses_tokens(asset),
-            "address": gateway["address"],
-            "models": main["models"],
-            "versions": versions,
-        }
-
-    def _version_view(self, asset: Asset, name: str, version: Mapping[str, Any]) -> dict[str, Any]:
-        wanted, old = version["wanted"], version["serving"]
-        front = self.front(wanted)
-        known = wanted["run"] in self.reports
-        answers = front is not None and front.get("state") == "ready"
-        run = self._run(asset.workspace_id, wanted["run"])
-        alive = answers or (
-            not known and run is not None and not run.ended
-        )  # a server that just came has not heard yet
-        host = "localhost" if asset.body["kind"] == LOCAL else self.host
-        content = wanted["content"]
-        return {
-            **{key: version[key] for key in ("port", "traffic", "is_control", "description", "tags", "properties")},
-            "name": name,
-            "state": rules.state_of(wanted, alive),
-            "error": _shown_error(wanted, old),
-            "revision": wanted["revision"],
-            "serving": wanted["revision"] if wanted["state"] == rules.READY else old["revision"] if old else None,
-            "restarts": wanted["restarts"],
-            "why": wanted["why"],
-            "run_id": wanted["run"] or next(reversed(wanted["runs"]), None),
-            "stage": _stage(run, wanted, self._now()),
-            "settings": wanted["settings"],
-            "address": version["address"] or f"{host}:{version['port']}",
-            "models": [model["id"] for model in content["models"]],
-            "image": content.get("image"),
-            "environment": content.get("definition"),
-            "runtime": (content.get("no_code") or {}).get("runtime"),
-            "front": front,
-        }
-
-    def _run(self, workspace_id: str, run_id: str | None) -> RunRecord | None:
-        if run_id is None:
-            return None
-        try:
-            return self._shelf.runs.get(workspace_id, run_id)
-        except NotFound:
-            return None
+        return self._views.of(asset)
 
     def runs_of(self, asset: Asset) -> list[RunRecord]:
         """Every run that the service lived in."""
@@ -651,14 +566,6 @@ def _traffic(change: Change, before: int) -> int:
     return before if asked is None else int(asked)
 
 
-def _version(asset: Asset, name: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] | None = asset.body["versions"].get(name)
-    if found is None:
-        known = ", ".join(asset.body["versions"])
-        raise WebserviceException(f"Endpoint '{asset.name}' has no version '{name}'. Known: {known}.")
-    return found
-
-
 def _all_models(asset: Asset) -> list[Mapping[str, Any]]:
     slots = [
         slot
@@ -667,10 +574,6 @@ def _all_models(asset: Asset) -> list[Mapping[str, Any]]:
         if slot is not None
     ]
     return [model for slot in slots for model in slot["content"]["models"]]
-
-
-def _uses_tokens(asset: Asset) -> bool:
-    return rules.uses_tokens(asset.body["kind"], asset.body["settings"])
 
 
 def _new_key() -> str:
@@ -683,23 +586,3 @@ def _fresh_keys(given: Mapping[str, str]) -> dict[str, str]:
 
 def _mark(live: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(live, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _shown_error(wanted: Mapping[str, Any], old: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if wanted["error"] is None:
-        return None
-    error = dict(wanted["error"])
-    if wanted["state"] == moves.FAILED and old is not None:
-        error["message"] += f" Revision {old['revision']} goes on answering."
-    return error
-
-
-def _stage(run: RunRecord | None, wanted: Mapping[str, Any], now: float) -> str:
-    """What happens just now, in words."""
-    if wanted["restart_at"] is not None and wanted["restarts"]:
-        left = max(0.0, wanted["restart_at"] - now)
-        return f"It ended by itself ({wanted['why']}); start {wanted['restarts'] + 1} in {left:.0f} s"
-    if run is None or not run.history:
-        return "Waiting to be started"
-    last = run.history[-1]
-    return last.reason + (f" ({last.until})" if last.until else "")
