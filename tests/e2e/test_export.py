@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from azureml.core.conda_dependencies import CondaDependencies
 from azureml.exceptions import UserErrorException
 from lapis.serving import forms
 from lapis.serving.runtimes import onnx as onnx_runtime
-from tests.conftest import Home
+from tests.kept import kept_home
 from tests.serving import models
 
 WEIGHTS = numpy.ones((4, 3), "float32")
@@ -63,19 +62,15 @@ Run.get_context().log_list("answer", model(tf.ones((1, 4))).numpy()[0].tolist())
 """
 
 
-@pytest.fixture(scope="session")
-def kept_home() -> Iterator[Home]:
-    """One that stays: gigabytes of packages are installed once, not for each session."""
-    home = Home(Path(tempfile.gettempdir(), f"lapis-frameworks-{os.getuid()}"))
-    home.path.mkdir(exist_ok=True)
-    yield home
-    home.end(keep_files=True)
-
-
 @pytest.fixture
-def trained(kept_home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    monkeypatch.setenv("LAPIS_HOME", str(kept_home.path))
+def trained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     monkeypatch.chdir(tmp_path)
+    with kept_home() as home:
+        monkeypatch.setenv("LAPIS_HOME", str(home.path))
+        yield _train(tmp_path)
+
+
+def _train(tmp_path: Path) -> Any:
     workspace = Workspace.create("export-" + os.urandom(4).hex(), show_output=False)
     workspace.write_config()
     (tmp_path / "train.py").write_text(TRAIN)

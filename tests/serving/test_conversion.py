@@ -65,7 +65,7 @@ print(forms.render(request, runtime.run(request.signature, request.inputs)).deco
 @pytest.fixture(scope="session")
 def root() -> str:
     """Where environments stay from one session to the next."""
-    folder = Path(tempfile.gettempdir(), f"lapis-frameworks-{os.getuid()}", "environments")
+    folder = Path(tempfile.gettempdir(), f"lapis-models-{os.getuid()}", "environments")
     folder.mkdir(parents=True, exist_ok=True)
     return str(folder)
 
