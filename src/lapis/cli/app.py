@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lapis.cli import compute, env, files, logs, runs, server, submit, workspaces
+from lapis.cli import compute, env, files, logs, runs, server, services, submit, workspaces
 from lapis.version import VERSION
 
 
@@ -92,6 +92,14 @@ target.command("update")(compute.update)
 target.command("delete")(compute.delete)
 target.command("preempt")(compute.preempt)
 app.add_typer(target, name="compute")
+
+service = _group("Look at deployed services, ask them, remove them.")
+service.command("list")(services.list_services)
+service.command("show")(services.show)
+service.command("logs")(services.logs)
+service.command("call")(services.call)
+service.command("delete")(services.delete)
+app.add_typer(service, name="service")
 
 experiment = _group("Look at experiments.")
 experiment.command("list")(workspaces.list_experiments)
