@@ -21,7 +21,7 @@ PATIENCE = 2.0  # seconds that requests wait while no worker is up and one is on
 STUCK_GRACE = 2.0  # seconds after its time limit in which a worker may still come back from run()
 SETTLED = 60.0  # seconds after which a worker's death is no longer a failure to start
 LONGEST_BACKOFF = 30.0  # seconds until the next try where workers cannot start,
-LONGEST_PAUSE = 4.0  # and where they start, and die of what they are asked
+LONGEST_PAUSE = 1.0  # and where they start, and die of what they are asked
 _LARGE = 1 << 16
 
 STARTING, READY, STOPPING, GONE = "starting", "ready", "stopping", "gone"
