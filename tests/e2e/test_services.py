@@ -26,8 +26,10 @@ from azureml.core.image import ContainerImage, Image
 from azureml.core.model import InferenceConfig
 from azureml.core.webservice import AciWebservice, AksEndpoint, AksWebservice, LocalWebservice
 from azureml.exceptions import ComputeTargetException, ModelNotFoundException, UserErrorException, WebserviceException
+from lapis.sdk.process import started
 from tests.conftest import Home
 from tests.e2e.until import until
+from tests.wheels import make_wheel
 
 SCORE = """
 import json, os
@@ -182,6 +184,32 @@ def test_variables_of_the_environment_and_cores_reach_the_script(deploy: Deploy,
     config = AciWebservice.deploy_configuration(cpu_cores=1.5)
     service = deploy(models=[], inference=code(script, environment=environment), config=config)
     assert service.run("") == ["blue", "2"] and service.environment.name == "with-variables"
+
+
+def test_a_service_runs_in_the_environment_that_is_built_for_it(
+    deploy: Deploy, workspace: Workspace, code: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = "import lapistoy, sys\ndef init(): pass\ndef run(data): return [lapistoy.VERSION, sys.version_info[:2]]\n"
+    make_wheel(tmp_path / "wheels", "lapistoy", "1.0")
+    environment = toy_environment(tmp_path / "wheels", "lapistoy==1.0")
+    environment.python.conda_dependencies.set_python_version("3.8")
+    service = Model.deploy(workspace, "toy", [], code(script, environment=environment), show_output=True)
+    assert service.run("") == ["1.0", [3, 8]]
+    told = capsys.readouterr().out
+    assert "Building environment" in told and "answers at port" in told
+    assert "Building environment" in service.get_logs(init=True)
+    with pytest.raises(UserErrorException, match="lapistoy"):
+        service.update(inference_config=code(script, environment=toy_environment(tmp_path / "wheels", "lapistoy==9")))
+    assert service.run("")[0] == "1.0"
+
+
+def toy_environment(wheels: Path, *packages: str) -> Environment:
+    made = Environment("toy")
+    made.python.conda_dependencies.set_pip_option("--no-index")
+    made.python.conda_dependencies.set_pip_option(f"--find-links {wheels}")
+    for package in packages:
+        made.python.conda_dependencies.add_pip_package(package)
+    return made
 
 
 # -- what cannot be
@@ -448,6 +476,34 @@ def test_a_killed_front_comes_back_at_the_same_address(deploy: Deploy) -> None:
     version = service._view["versions"][""]
     assert version["restarts"] == 1 and "signal 9" in version["why"]
     assert "it ended, and was started again" in service.get_logs()
+
+
+def test_a_killed_agent_is_replaced_and_nobody_notices(deploy: Deploy, shared_home: Home) -> None:
+    service = deploy(config=AciWebservice.deploy_configuration(auth_enabled=True))
+    before = service.run(ASKED)["pid"]
+    run_id = service._view["versions"][""]["run_id"]
+    folder = shared_home.path / "work" / run_id
+    agent = json.loads((folder / "agent.json").read_text())["pid"]
+    os.kill(agent, signal.SIGKILL)
+    until(lambda: json.loads((folder / "agent.json").read_text())["pid"] != agent)
+    assert service.run(ASKED)["pid"] == before
+    old = service.get_keys()[0]
+    service.regen_key("Primary")  # through the new agent
+    assert ask(service.scoring_uri, key=old)[0] == 401 and service.run(ASKED)["pid"] == before
+
+
+def test_a_server_with_services_is_not_idle(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LAPIS_IDLE_SECONDS", "0.5")
+    Path("score.py").write_text("def init(): pass\ndef run(data): return 1\n")
+    workspace = Workspace.create("idle", show_output=False)
+    service = Model.deploy(workspace, "steady", [], InferenceConfig("score.py"))
+    service.wait_for_deployment()
+    pid = home.server_pid
+    time.sleep(1.5)  # three times as long as an idle server would stay
+    assert home.server_pid == pid and service.run("") == 1
+    service.delete()
+    until(lambda: started(pid) is None)  # type: ignore[arg-type]
 
 
 def test_a_service_goes_on_without_the_server_and_is_found_again(
