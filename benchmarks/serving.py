@@ -21,20 +21,10 @@ import psutil
 import uvloop
 from measure import Asked, Figure, Options, Reading, alone
 
-ROUNDS = int(os.environ.get("R", 3))
+ROUNDS = 5
 SECONDS = 3.0
 MANY = 32
 SOURCE = Path(__file__).resolve().parent.parent / "src"
-PLACE = Path(os.environ.get("BENCH_SERVING_ENV") or Path(__file__).resolve().parent.parent / ".venv-peers" / "serving")
-PACKAGES = (
-    "azureml-inference-server-http==1.5.1",
-    "uvicorn",
-    "starlette",
-    "httptools",
-    "uvloop",
-    "onnxruntime",
-    "onnx",
-)
 
 _MODEL = """
 import os, numpy, onnxruntime
@@ -83,20 +73,20 @@ save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_ve
 
 
 def measure(options: Options) -> list[Figure]:
-    python = _environment()
+    azure = peers.serving_interpreter() if options.peers else None
+    python = azure or sys.executable  # which has what the bare server needs, for the tests
     folder = Path(tempfile.mkdtemp(prefix="serving-"))
     for name, content in (("model.py", _MODEL), ("bare.py", _BARE), ("score.py", _SCORE), ("make.py", _MAKE_MODEL)):
         (folder / name).write_text(content)
     subprocess.run([python, "make.py", "mlp.onnx"], cwd=folder, check=True)
-    with_azure = options.peers is not None
     found = {name: _Measured() for name in ("no-code", "score.py", "bare", "azure")}
     for _ in range(ROUNDS):  # all in each round: what disturbs the machine disturbs them alike
         for name, start in _SERVERS.items():
-            if name == "azure" and not with_azure:
+            if name == "azure" and azure is None:
                 continue
             with start(python, folder) as (port, process):
                 found[name].look(port, process)
-    return _figures(found, with_azure)
+    return _figures(found, azure is not None)
 
 
 def _figures(found: dict[str, _Measured], with_azure: bool) -> list[Figure]:
@@ -323,18 +313,6 @@ async def _be_clients(port: int, connections: int, seconds: float) -> None:
     clients = [_Client(port, request, times, began + seconds) for _ in range(connections)]
     await asyncio.wait_for(asyncio.gather(*(client.done for client in clients)), seconds + 60)
     print(json.dumps({"times": times, "took": time.perf_counter() - began}))
-
-
-def _environment() -> str:
-    """The interpreter that has the servers compared with, and the model's runtime for ours."""
-    python, ready = PLACE / "bin" / "python", PLACE / "ready.txt"
-    if ready.exists() and ready.read_text() == "\n".join(PACKAGES):
-        return str(python)
-    print(f"Making {PLACE.name} with {', '.join(PACKAGES)} (once, a minute) ...", file=sys.stderr, flush=True)
-    peers._run([sys.executable, "-m", "venv", "--clear", str(PLACE)])
-    peers._run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES])
-    ready.write_text("\n".join(PACKAGES))
-    return str(python)
 
 
 if __name__ == "__main__":

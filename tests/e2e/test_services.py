@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -18,13 +20,16 @@ from typing import Any
 import pytest
 
 from azureml.core import Environment, Experiment, Model, Run, Webservice, Workspace
+from azureml.core.compute import AksCompute, ComputeTarget
 from azureml.core.conda_dependencies import CondaDependencies
 from azureml.core.image import ContainerImage, Image
 from azureml.core.model import InferenceConfig
 from azureml.core.webservice import AciWebservice, AksEndpoint, AksWebservice, LocalWebservice
-from azureml.exceptions import ModelNotFoundException, UserErrorException, WebserviceException
+from azureml.exceptions import ComputeTargetException, ModelNotFoundException, UserErrorException, WebserviceException
+from lapis.sdk.process import started
 from tests.conftest import Home
 from tests.e2e.until import until
+from tests.wheels import make_wheel
 
 SCORE = """
 import json, os
@@ -179,6 +184,32 @@ def test_variables_of_the_environment_and_cores_reach_the_script(deploy: Deploy,
     config = AciWebservice.deploy_configuration(cpu_cores=1.5)
     service = deploy(models=[], inference=code(script, environment=environment), config=config)
     assert service.run("") == ["blue", "2"] and service.environment.name == "with-variables"
+
+
+def test_a_service_runs_in_the_environment_that_is_built_for_it(
+    deploy: Deploy, workspace: Workspace, code: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = "import lapistoy, sys\ndef init(): pass\ndef run(data): return [lapistoy.VERSION, sys.version_info[:2]]\n"
+    make_wheel(tmp_path / "wheels", "lapistoy", "1.0")
+    environment = toy_environment(tmp_path / "wheels", "lapistoy==1.0")
+    environment.python.conda_dependencies.set_python_version("3.8")
+    service = Model.deploy(workspace, "toy", [], code(script, environment=environment), show_output=True)
+    assert service.run("") == ["1.0", [3, 8]]
+    told = capsys.readouterr().out
+    assert "Building environment" in told and "answers at port" in told
+    assert "Building environment" in service.get_logs(init=True)
+    with pytest.raises(UserErrorException, match="lapistoy"):
+        service.update(inference_config=code(script, environment=toy_environment(tmp_path / "wheels", "lapistoy==9")))
+    assert service.run("")[0] == "1.0"
+
+
+def toy_environment(wheels: Path, *packages: str) -> Environment:
+    made = Environment("toy")
+    made.python.conda_dependencies.set_pip_option("--no-index")
+    made.python.conda_dependencies.set_pip_option(f"--find-links {wheels}")
+    for package in packages:
+        made.python.conda_dependencies.add_pip_package(package)
+    return made
 
 
 # -- what cannot be
@@ -372,6 +403,18 @@ def test_labels_change_without_a_restart(deploy: Deploy, workspace: Workspace) -
         service.update()
 
 
+def test_a_local_service_is_reloaded_with_what_its_script_is_now(deploy: Deploy, code: Any) -> None:
+    inference = code("def init(): pass\ndef run(data): return 'before'\n")
+    service = deploy("local", LocalWebservice.deploy_configuration(), [], inference)
+    Path(inference.source_directory, "score.py").write_text("def init(): pass\ndef run(data): return 'after'\n")
+    assert service.run("") == "before"
+    service.reload(wait=True)
+    assert service.run("") == "after"
+    clone = service.deploy_to_cloud("cloudy", AciWebservice.deploy_configuration())
+    clone.wait_for_deployment()
+    assert clone.run("") == "after" and clone.compute_type == "ACI"
+
+
 def test_a_cluster_service_has_replicas(deploy: Deploy) -> None:
     service = deploy(config=AksWebservice.deploy_configuration(num_replicas=2, auth_enabled=False, cpu_cores=0.5))
     assert len(front_of(service)["replicas"]) == 2 and service.num_replicas == 2
@@ -435,6 +478,34 @@ def test_a_killed_front_comes_back_at_the_same_address(deploy: Deploy) -> None:
     assert "it ended, and was started again" in service.get_logs()
 
 
+def test_a_killed_agent_is_replaced_and_nobody_notices(deploy: Deploy, shared_home: Home) -> None:
+    service = deploy(config=AciWebservice.deploy_configuration(auth_enabled=True))
+    before = service.run(ASKED)["pid"]
+    run_id = service._view["versions"][""]["run_id"]
+    folder = shared_home.path / "work" / run_id
+    agent = json.loads((folder / "agent.json").read_text())["pid"]
+    os.kill(agent, signal.SIGKILL)
+    until(lambda: json.loads((folder / "agent.json").read_text())["pid"] != agent)
+    assert service.run(ASKED)["pid"] == before
+    old = service.get_keys()[0]
+    service.regen_key("Primary")  # through the new agent
+    assert ask(service.scoring_uri, key=old)[0] == 401 and service.run(ASKED)["pid"] == before
+
+
+def test_a_server_with_services_is_not_idle(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LAPIS_IDLE_SECONDS", "0.5")
+    Path("score.py").write_text("def init(): pass\ndef run(data): return 1\n")
+    workspace = Workspace.create("idle", show_output=False)
+    service = Model.deploy(workspace, "steady", [], InferenceConfig("score.py"))
+    service.wait_for_deployment()
+    pid = home.server_pid
+    time.sleep(1.5)  # three times as long as an idle server would stay
+    assert home.server_pid == pid and service.run("") == 1
+    service.delete()
+    until(lambda: started(pid) is None)  # type: ignore[arg-type]
+
+
 def test_a_service_goes_on_without_the_server_and_is_found_again(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -493,3 +564,77 @@ def test_the_ways_of_2019_lead_to_the_same_service(
     third.wait_for_deployment()
     assert third.run(ASKED)["weight"] == 8 and Model(workspace, "model.txt").version == 1
     assert {each.name for each in Webservice.list(workspace, image_name="timesimage")} == {"fromimage"}
+
+
+# -- measured and packed
+
+
+def test_a_profile_tells_how_long_answers_take_and_what_they_need(
+    workspace: Workspace, model: Any, code: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = Model.profile(workspace, "quick", [model(3)], code(), input_data=ASKED, cpu=1.0, memory_in_gb=0.5)
+    profile.wait_for_completion(show_output=True)
+    found = profile.get_details()
+    assert found["state"] == "Succeeded" and found["successRate"] == 100.0 and found["totalQueries"] > 20
+    assert 0 < found["latencyPercentile50InMs"] <= found["latencyPercentile99InMs"]
+    assert 0.001 < found["maxUtilizedMemoryInGB"] < 1 and profile.requested_cpu == 1.0
+    until(lambda: workspace._client.call("GET", workspace._base + "/services")["services"] == [])
+    broken = Model.profile(workspace, "broken", [model(3)], code(), input_data='{"raise": 1}')
+    with pytest.raises(WebserviceException, match="None of .* sample requests was answered"):
+        broken.wait_for_completion()
+
+
+def test_a_package_serves_without_lapis(workspace: Workspace, model: Any, code: Any, tmp_path: Path) -> None:
+    package = Model.package(workspace, [model(9)], code(), generate_dockerfile=True)
+    package.wait_for_creation()
+    folder = tmp_path / "package"
+    package.save(str(folder))
+    assert "FROM python:" in (folder / "Dockerfile").read_text() and "Model times:1" in package.get_logs()
+    with pytest.raises(WebserviceException, match="is not empty"):
+        package.save(str(folder))
+    clean = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SERVICE_KEYS": "the key"}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-I", "serve.py", "--port", str(port)]
+    with subprocess.Popen(command, cwd=folder, env=clean, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            until(lambda: "answers at port" in process.stderr.readline())  # type: ignore[union-attr]
+            url = f"http://127.0.0.1:{port}/score"
+            assert ask(url)[0] == 401
+            assert json.loads(ask(url, key="the key")[1])["answer"] == [9, 18]
+        finally:
+            process.terminate()
+
+
+def test_a_cluster_of_its_own_kind_takes_services(deploy: Deploy, workspace: Workspace) -> None:
+    target = ComputeTarget.create(workspace, "my-aks", AksCompute.provisioning_configuration(agent_count=2))
+    target.wait_for_completion(show_output=True)
+    assert isinstance(ComputeTarget(workspace, "my-aks"), AksCompute) and target.agent_count == 2
+    service = deploy(config=AksWebservice.deploy_configuration(num_replicas=1), deployment_target=target)
+    assert service.compute_name == "my-aks" and service.run(ASKED)["answer"] == [3, 6]
+    with pytest.raises(UserErrorException, match="serves times and cannot be deleted"):
+        target.delete()
+    with pytest.raises(ComputeTargetException, match="No compute target named 'nowhere'"):
+        Model.deploy(workspace, "elsewhere", [], deployment_target="nowhere")
+
+
+def test_a_model_without_code_is_served_as_its_framework_serves_it(
+    deploy: Deploy, workspace: Workspace, tmp_path: Path
+) -> None:
+    numpy = pytest.importorskip("numpy")
+    from tests.serving.models import linear
+
+    path = linear(tmp_path / "digits.onnx", numpy.eye(2, dtype="float32"))
+    model = Model.register(workspace, str(path), "digits", model_framework=Model.Framework.ONNX)
+    service = Model.deploy(workspace, "digits", [model])
+    service.wait_for_deployment()
+    assert service.environment.name == "no-code-onnx"
+    answer = service.run(json.dumps({"data": [[1, 0]]}))
+    assert answer["predict"][0][0] > answer["predict"][0][1]
+    again = Model.register(workspace, str(path), "digits", model_framework=Model.Framework.ONNX)
+    service.update(models=[again])
+    service.wait_for_deployment()
+    assert [each.version for each in service.models] == [2]
+    service.delete()

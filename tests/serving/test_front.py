@@ -218,6 +218,7 @@ def test_addresses_and_methods_that_are_not_there(
 ) -> None:
     answer = service.ask(path=path, method=method)
     assert answer.status == status and answer.message.startswith(said)
+    assert answer.headers["x-ms-run-function-failed"] == "False"
 
 
 def test_a_browser_of_an_allowed_origin_may_ask(service: Service) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.needs import lacking
+from tests.sdk.test_import import interpreters
 from tests.serving.service import Service, described, serving
 
 SCRIPT = """
@@ -204,6 +205,12 @@ def test_a_raw_script_sees_the_request_as_it_came(tmp_path: Path) -> None:
         answer = service.ask(form, headers={"Content-Type": "multipart/form-data; boundary=XX"})
         assert answer.json == {"name": "7.png", "bytes": list(binary), "note": "hello"}
         assert service.ask(method="DELETE").status == 405
+
+
+@pytest.mark.parametrize("python", [pytest.param(path, id=name) for name, path in list(interpreters().items())[:1]])
+def test_the_oldest_python_that_is_there_serves_too(tmp_path: Path, python: str) -> None:
+    with serving(tmp_path, RAW, worker={"argv": [python, "-m", "lapis.serving.worker"]}) as service:
+        assert service.ask(method="GET", path="/score?a=7").body == b"/score?a=7 7"
 
 
 SCHEMA = """

@@ -145,6 +145,17 @@ class InferenceConfig:
             "definition": environment._to_dict_without_secrets(),
             "notices": [*notices, *told],
             "description": self.description,
+            "origin": self._origin(),
+        }
+
+    def _origin(self) -> dict[str, Any]:
+        """Where the code came from, for `LocalWebservice.reload`."""
+        folder = None if self.source_directory is None else os.path.abspath(self.source_directory)
+        return {
+            "entry_script": self.entry_script,
+            "source_directory": folder,
+            "cwd": os.getcwd(),
+            "beside": self._beside,
         }
 
     def _environment(self, workspace: Workspace) -> tuple[Any, list[str]]:
@@ -174,14 +185,14 @@ class InferenceConfig:
         said = [f"{', '.join(unused)}: not used, the service runs without a container."] if unused else []
         return copy, said
 
-    def _send(self, workspace: Workspace) -> tuple[str, str, str | None]:
+    def _send(self, workspace: Workspace, top: str | None = None) -> tuple[str, str, str | None]:
         """The snapshot, the script's path in it, and what the folder is called."""
         from lapis.sdk.snapshot_sending import send_listed, send_snapshot
 
         if self.source_directory is None:
             sources = [self.entry_script, *self._beside]
-            files = {_name_of(source): os.path.abspath(source) for source in sources}
-            return send_listed(workspace, _with_folders(files)), _name_of(self.entry_script), None
+            files = {_name_of(source, top): os.path.abspath(source) for source in sources}
+            return send_listed(workspace, _with_folders(files)), _name_of(self.entry_script, top), None
         folder = os.path.abspath(self.source_directory)
         script = os.path.relpath(os.path.join(folder, self.entry_script), folder).replace(os.sep, "/")
         sent = send_snapshot(workspace, folder, ignore_files=())
@@ -190,6 +201,22 @@ class InferenceConfig:
     def _beside_script(self, path: str) -> str:
         inside = os.path.join(self.source_directory or "", path)
         return inside if os.path.isfile(inside) else path
+
+
+def sent_again(workspace: Workspace, origin: dict[str, Any]) -> dict[str, Any]:
+    """The code as it is now where it came from: snapshot, script and folder."""
+    if not os.path.isdir(origin["source_directory"] or origin["cwd"]):
+        raise WebserviceException(
+            f"The code came from {origin['source_directory'] or origin['cwd']}, which is not there. Use "
+            "update(inference_config=...)."
+        )
+    script = os.path.join(origin["source_directory"] or origin["cwd"], origin["entry_script"])
+    config = InferenceConfig(script if origin["source_directory"] is None else origin["entry_script"],
+                             source_directory=origin["source_directory"])  # fmt: skip
+    config._beside = [os.path.join(origin["cwd"], path) for path in origin["beside"]]
+    config.validation_script_content()
+    snapshot_id, entry_script, folder = config._send(workspace, origin["cwd"])
+    return {"snapshot_id": snapshot_id, "entry_script": entry_script, "folder": folder}
 
 
 def _binds(tree: Any, name: str) -> bool:
@@ -207,9 +234,9 @@ def _binds(tree: Any, name: str) -> bool:
     return False
 
 
-def _name_of(path: str) -> str:
+def _name_of(path: str, top: str | None = None) -> str:
     """Below the working folder it keeps its place; from elsewhere it comes alone."""
-    relative = os.path.relpath(os.path.abspath(path)).replace(os.sep, "/")
+    relative = os.path.relpath(os.path.abspath(path), top).replace(os.sep, "/")
     return os.path.basename(path) if relative.startswith("../") else check_path(relative)
 
 

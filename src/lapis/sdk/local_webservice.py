@@ -118,8 +118,11 @@ class LocalWebservice(Webservice):
             self.wait_for_deployment()
 
     def reload(self, wait: bool = False) -> None:
-        """Load models and script again. The script is the one that was deployed: update() brings another."""
-        self._change({"reload": True})
+        """Load models and script again, with what the script and the files beside it are now."""
+        from lapis.sdk.inference_config import sent_again
+
+        origin = self._main["origin"]
+        self._change({"reload": True} if origin is None else {"code": sent_again(self.workspace, origin)})
         if wait:
             self.wait_for_deployment()
 

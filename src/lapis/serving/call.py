@@ -44,10 +44,11 @@ class Call:
             self.waiting.answered(self, status, lines, body)
 
     def refuse(self, status: int, reason: str, lines: bytes = b"") -> None:
-        self.answer(status, JSON + lines, message(reason))
+        self.answer(status, REFUSED + lines, message(reason))
 
 
 JSON = b"content-type: application/json\r\n"
+REFUSED = JSON + b"x-ms-run-function-failed: False\r\n"  # run() was not at fault
 RETRY = b"retry-after: 1\r\n"
 
 

@@ -97,6 +97,7 @@ class Keeper:
         for task in self._tasks:
             task.cancel()
         self._door.close()
+        self._listener.close()  # or whoever connects now would wait for us in vain
         try:
             if os.stat(self._path).st_ino == self._mark:
                 os.unlink(self._path)

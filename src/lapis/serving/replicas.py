@@ -20,7 +20,8 @@ from lapis.serving.description import Description
 PATIENCE = 2.0  # seconds that requests wait while no worker is up and one is on its way
 STUCK_GRACE = 2.0  # seconds after its time limit in which a worker may still come back from run()
 SETTLED = 60.0  # seconds after which a worker's death is no longer a failure to start
-LONGEST_BACKOFF = 30.0
+LONGEST_BACKOFF = 30.0  # seconds until the next try where workers cannot start,
+LONGEST_PAUSE = 1.0  # and where they start, and die of what they are asked
 _LARGE = 1 << 16
 
 STARTING, READY, STOPPING, GONE = "starting", "ready", "stopping", "gone"
@@ -414,7 +415,8 @@ class Replicas:
             return
         lived = time.monotonic() - replica.began
         self._failures = self._failures + 1 if lived < SETTLED or not started else 1
-        delay = 0.0 if self._failures == 1 else min(LONGEST_BACKOFF, 0.5 * 2 ** (self._failures - 2))
+        longest = LONGEST_PAUSE if started else LONGEST_BACKOFF
+        delay = 0.0 if self._failures == 1 else min(longest, 0.5 * 2 ** (min(self._failures, 20) - 2))
         self._next_start = time.monotonic() + delay
         self.restarts += 1
         self.say(f"Worker {replica.number}: {message} Another is started{f' in {delay:g} s' if delay else ''}.")

@@ -33,6 +33,7 @@ class NewContent:
     definition: dict[str, Any] | None = None  # of the environment, for showing
     notices: list[str] = field(default_factory=list)
     description: str | None = None
+    origin: dict[str, Any] | None = None  # where the code was when it was sent
 
 
 class Contents:
@@ -56,7 +57,7 @@ class Contents:
         check_labels("environment_variables", new.environment_variables)
         given = {key: getattr(new, key) for key in ("snapshot_id", "entry_script", "folder", "python", "environment",
                                                     "environment_variables", "definition", "notices",
-                                                    "description")}  # fmt: skip
+                                                    "description", "origin")}  # fmt: skip
         return {**given, "models": models, "no_code": None}
 
     def with_models(self, workspace_id: str, before: Mapping[str, Any], models: list[str]) -> dict[str, Any]:
@@ -65,6 +66,14 @@ class Contents:
         if before["no_code"] is not None:
             return self._without_code(workspace_id, found, NewContent(description=before["description"]))
         return {**before, "models": found}
+
+    def with_code(self, before: Mapping[str, Any], code: Mapping[str, Any]) -> dict[str, Any]:
+        """The same models with other code."""
+        if before["no_code"] is not None:
+            raise WebserviceException("This service has no code of its own that could be loaded again.")
+        given = {key: code.get(key) for key in ("snapshot_id", "entry_script", "folder")}
+        self._check_script(NewContent(snapshot_id=given["snapshot_id"], entry_script=given["entry_script"]))
+        return {**before, **given}
 
     def files_of(self, workspace_id: str, content: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The models with the list of their files, as an agent lays them out."""

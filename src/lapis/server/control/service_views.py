@@ -75,6 +75,7 @@ class ServiceViews:
             "address": self._address(asset, version),
             "models": [model["id"] for model in content["models"]],
             "image": content.get("image"),
+            "origin": content.get("origin"),
             "environment": content.get("definition"),
             "runtime": (content.get("no_code") or {}).get("runtime"),
             "front": self.front(wanted),

@@ -70,6 +70,7 @@ class Change:
     properties: dict[str, str] = field(default_factory=dict)
     is_default: bool | None = None
     is_control: bool | None = None
+    code: dict[str, str | None] | None = None  # another snapshot, entry script and folder, all else the same
     reload: bool = False  # the same again
 
 
@@ -365,6 +366,8 @@ class Services:
             if given is not None and change.models is None and not given.models:
                 given = replace(given, models=[model["id"] for model in before["models"]])
             return self._contents.of_new(asset.workspace_id, given, change.image)
+        if change.code is not None:
+            return self._contents.with_code(before, change.code)
         if change.models is not None:
             return self._contents.with_models(asset.workspace_id, before, change.models)
         return None
