@@ -163,7 +163,9 @@ def show_next(run: Any, service: Any) -> None:
         ("the trained model, in a folder here", f"run download {run.id} --prefix outputs/"),
         ("the same model as an ONNX file, for any other place", "model export digits -o digits.onnx"),
         ("all runs so far", "run list"),
-        ("stop the server (it also leaves by itself when idle)", "stop"),
+        ("what the service says, and how quickly it answers", f"service show {SERVICE}"),
+        ("remove the service", f"service delete {SERVICE}"),
+        ("stop the server", "stop"),
     ):
         print(f"  {what}:\n    {setting}{lapis} {command}")
     print(f"  the training script: {digits}/train.py; the same as a notebook: examples/digits.ipynb")

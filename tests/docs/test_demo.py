@@ -37,7 +37,7 @@ def _check_demo(tmp_path: Path) -> None:
 
     commands = re.findall(r"^    (\S*lapis (\w+).*|curl .*)$", told, re.M)
     assert {noun for _, noun in commands} == {"run", "model", "service", "stop", ""}
-    for command, noun in sorted(commands, key=lambda each: each[1] == "service"):  # which removes it
+    for command, noun in sorted(commands, key=lambda each: "delete" in each[0]):
         if noun != "stop":
             tried = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=300)
             assert tried.returncode == 0, f"{command}\n{tried.stdout}{tried.stderr}"
