@@ -108,9 +108,7 @@ def show_predictions(service: Any) -> None:
     seconds = time.perf_counter() - began
     said = [max(range(10), key=answer.__getitem__) for answer in answers]
     right = sum(a == b for a, b in zip(said, digits, strict=True))
-    print(
-        f"{len(rows)} digits sent as {len(body) / 1e6:.0f} MB of JSON, answered in {seconds:.2f} s: {right} are right."
-    )
+    print(f"{len(rows)} digits, {len(body) / 1e6:.0f} MB of JSON, are answered in {seconds:.2f} s: {right} are right.")
     least_sure = min(range(len(rows)), key=lambda at: max(answers[at]))
     for shown in ([0, 1, 2], [3, 4, least_sure]):
         print()
