@@ -150,7 +150,7 @@ class Front:
 
         lock, root = Lock.from_json(self._job["lock"]), self._job["environments"]
         try:
-            ready = conversion.ready_to_serve(plan["runtime"], model, lock, root, say, canceled)
+            ready = conversion.ready_to_serve(plan["runtime"], model, lock, root, say, canceled, into=self._app)
         except Stopped:
             raise Canceled("while its model was being converted") from None
         self._ready = ready  # holds its environment as long as this process and the keeper it forks live
