@@ -65,7 +65,7 @@ print(forms.render(request, runtime.run(request.signature, request.inputs)).deco
 @pytest.fixture(scope="session")
 def root() -> str:
     """Where environments stay from one session to the next."""
-    folder = Path(tempfile.gettempdir(), f"lapis-frameworks-{os.getuid()}", "environments")
+    folder = Path(tempfile.gettempdir(), f"lapis-models-{os.getuid()}", "environments")
     folder.mkdir(parents=True, exist_ok=True)
     return str(folder)
 
@@ -89,9 +89,11 @@ class Shop:
         return conversion.ready_to_serve(runtime, str(self.folder / name), self.lock, self.root, told.append)
 
 
-def run(python: str, code: str, *arguments: str) -> str:
+def run(python: str, code: str, *arguments: str, given: str = "") -> str:
     environment = {**os.environ, "PYTHONPATH": SOURCES, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run([python, "-c", code, *arguments], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [python, "-c", code, *arguments], env=environment, input=given, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lapis.cli import compute, env, files, logs, runs, server, services, submit, workspaces
+from lapis.cli import compute, env, files, logs, models, runs, server, services, submit, workspaces
 from lapis.version import VERSION
 
 
@@ -92,6 +92,11 @@ target.command("update")(compute.update)
 target.command("delete")(compute.delete)
 target.command("preempt")(compute.preempt)
 app.add_typer(target, name="compute")
+
+model = _group("Look at registered models, export them.")
+model.command("list")(models.list_models)
+model.command("export")(models.export)
+app.add_typer(model, name="model")
 
 service = _group("Look at deployed services, ask them, remove them.")
 service.command("list")(services.list_services)

@@ -249,6 +249,24 @@ class Model:
             os.replace(path + ".part", path)
         return place
 
+    def export_onnx(
+        self,
+        path: Any = None,
+        model_name: str | None = None,
+        sample_input: Any = None,
+        overwrite: bool = False,
+        show_output: bool = False,
+    ) -> Any:
+        """Make an ONNX file of a TensorFlow or Keras model, if that answers as the model does. Not in SDK v1.
+
+        Written to `path` (NAME.onnx by default), whose path is returned; or, with `model_name`, registered under that
+        name, and the new model is returned. They are compared on `sample_input` (rows, or a request body), else on
+        random numbers.
+        """
+        from lapis.sdk.model_export import export
+
+        return export(self, path, model_name, sample_input, overwrite, show_output)
+
     @staticmethod
     def get_model_path(model_name: str, version: int | None = None, _workspace: Any = None) -> str:
         """Where a model lies: in a service or a job below azureml-models, else fetched from a workspace."""

@@ -16,8 +16,9 @@ def ask(service: Any, input_data: Any) -> Any:
     text = content.decode("utf-8", "replace")
     if status == 200:
         return _parsed(text)
+    said = _said(text).rstrip(".")
     raise WebserviceException(
-        f"Service '{service.name}' answered {status}: {_said(text)}. service.get_logs() tells more.", status_code=status
+        f"Service '{service.name}' answered {status}: {said}. service.get_logs() tells more.", status_code=status
     )
 
 

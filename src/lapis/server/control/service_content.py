@@ -164,10 +164,10 @@ class Contents:
 
 
 def _served_part(paths: list[str]) -> str:
-    """The folder of a SavedModel, else the file, else the folder that holds them all."""
+    """The folder of a SavedModel, else the file, else the folder that holds all: of several the runtime chooses."""
     saved = [path for path in paths if path.rsplit("/", 1)[-1] in ("saved_model.pb", "saved_model.pbtxt")]
-    if saved:
-        return min(saved, key=len).rpartition("/")[0]
+    if len(saved) == 1:
+        return saved[0].rpartition("/")[0]
     fitting = [path for path in paths if path.lower().endswith(_MODEL_FILES)]
     if len(paths) == 1 or len(fitting) == 1:
         return (fitting or paths)[0]
