@@ -178,7 +178,7 @@ class Front:
             "service": {"id": wish["id"], "name": wish["name"], "revision": wish["revision"]},
             "listen": {"host": self._host(node), "port": wish["port"], "handover": _handover(wish, self._host(node))},
             **self._live(self._job["live"]),
-            "cors": ["*"],
+            "cors": _origins(variables),
             "worker": {
                 "argv": [self._python, "-m", "lapis.serving.worker"],
                 "cwd": self._app,
@@ -225,6 +225,11 @@ class Front:
         front = _read(self._state)
         described = _read(self._description).get("listen") or {}
         return {"front": front or None, "live": front.get("live"), "host": described.get("host")}
+
+
+def _origins(variables: Mapping[str, str]) -> list[str]:
+    """Which pages may ask from a browser: none, as in Azure, unless the environment says so."""
+    return [each.strip() for each in variables.get("AML_CORS_ORIGINS", "").split(",") if each.strip()]
 
 
 def _say(log: str, line: str) -> None:
