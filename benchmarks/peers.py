@@ -14,7 +14,7 @@ from typing import Any
 
 PACKAGES = ("mlflow==3.17.2", "submitit==1.5.4")
 _BARE = ("uvicorn", "starlette", "httptools", "uvloop", "onnxruntime", "onnx")
-SERVING = ("azureml-inference-server-http==1.5.1", *_BARE)
+SERVING = ("azureml-inference-server-http==1.5.1", *_BARE, "orjson")  # as the environments of no-code services have it
 _PLACE = Path(__file__).resolve().parent.parent / ".venv-peers"
 _SERVING_PLACE = _PLACE.with_name(".venv-peers-serving")
 _EMPTY_STORE = _PLACE / "mlflow-empty.db"

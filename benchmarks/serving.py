@@ -12,7 +12,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,9 +21,10 @@ import psutil
 import uvloop
 from measure import Asked, Figure, Options, Reading, alone
 
-ROUNDS = 5
-SECONDS = 3.0
+ROUNDS = 9
+SECONDS = 1.0
 MANY = 32
+_Server = AbstractContextManager[tuple[int, psutil.Process]]
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 
 _MODEL = """
@@ -80,11 +81,13 @@ def measure(options: Options) -> list[Figure]:
         (folder / name).write_text(content)
     subprocess.run([python, "make.py", "mlp.onnx"], cwd=folder, check=True)
     found = {name: _Measured() for name in ("no-code", "score.py", "bare", "azure")}
-    for _ in range(ROUNDS):  # all in each round: what disturbs the machine disturbs them alike
-        for name, start in _SERVERS.items():
-            if name == "azure" and azure is None:
-                continue
-            with start(python, folder) as (port, process):
+    with ExitStack() as stack:
+        starts = {name: start for name, start in _SERVERS.items() if name != "azure" or azure is not None}
+        up = {name: stack.enter_context(start(python, folder)) for name, start in starts.items()}
+        for port, _ in up.values():
+            _load(port, 8, SECONDS)
+        for _ in range(ROUNDS):  # in turn, and briefly: what disturbs the machine disturbs them alike
+            for name, (port, process) in up.items():
                 found[name].look(port, process)
     return _figures(found, azure is not None)
 
@@ -135,7 +138,6 @@ class _Measured:
     median: list[float] = field(default_factory=list)
 
     def look(self, port: int, process: psutil.Process) -> None:
-        _load(port, 8, 1.0)
         before = _cpu(process)
         times, took = _load(port, MANY, SECONDS)
         self.cpu.append((_cpu(process) - before) / len(times))
@@ -160,11 +162,11 @@ def _lapis(python: str, folder: Path, load: dict[str, str]) -> Iterator[tuple[in
         yield _until(process, lambda: _ready_port(home / "state.json")), process
 
 
-def _no_code(python: str, folder: Path) -> object:
+def _no_code(python: str, folder: Path) -> _Server:
     return _lapis(python, folder, {"runtime": "onnx", "model": str(folder / "mlp.onnx")})
 
 
-def _score_script(python: str, folder: Path) -> object:
+def _score_script(python: str, folder: Path) -> _Server:
     return _lapis(python, folder, {"script": str(folder / "score.py")})
 
 
@@ -186,7 +188,7 @@ def _azure(python: str, folder: Path) -> Iterator[tuple[int, psutil.Process]]:
         yield _until(process, lambda: _answers(port)), process
 
 
-_SERVERS: dict[str, Callable[[str, Path], object]] = {
+_SERVERS: dict[str, Callable[[str, Path], _Server]] = {
     "no-code": _no_code,
     "score.py": _score_script,
     "bare": _bare,

@@ -24,7 +24,9 @@ from lapis.agent.blobs import Blobs
 from lapis.agent.crew import Member
 from lapis.agent.data import Canceled
 from lapis.domain.tree import resolve_under
+from lapis.environments.build import build_and_hold
 from lapis.environments.commands import Stopped
+from lapis.environments.values import Lock
 from lapis.errors import UserErrorException
 from lapis.sdk.client import Client
 
@@ -49,6 +51,7 @@ class Front:
         self._seen = 0
         self._python = str(job.get("python") or sys.executable)
         self._ready: Any = None
+        self._held: Any = None
 
     # -- started
 
@@ -64,10 +67,21 @@ class Front:
         load = self._load(log, variables, canceled)
         description = self._describe(node, variables, load)
         _write(self._description, description)
-        argv = [sys.executable, "-m", "lapis.serving", self._description]
+        argv = [self._front_python(log, canceled), "-m", "lapis.serving", self._description]
         own = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
         own.update(LAPIS_MEMBER=self._member, PYTHONPATH=_our_packages())
         return Member("", self._folder, log, "user_logs/std_log.txt", argv, own, self._app)
+
+    def _front_python(self, log: str, canceled: Callable[[], bool]) -> str:
+        """Ours; where Lapis is not installed, that of an environment made for the front."""
+        if not self._job.get("front_lock"):
+            return sys.executable
+        lock, root = Lock.from_json(self._job["front_lock"]), self._job["environments"]
+        try:
+            folder, self._held = build_and_hold(lock, None, root, lambda line: _say(log, line), canceled)
+        except Stopped:
+            raise Canceled("while the environment of its front was being built") from None
+        return os.path.join(folder, "bin", "python")
 
     @property
     def _member(self) -> str:
@@ -142,15 +156,12 @@ class Front:
         if not self._job.get("lock"):
             return {"runtime": plan["runtime"], "model": model, "sample": None}
         from lapis.environments import conversion  # late: most services have code
-        from lapis.environments.values import Lock
-
-        def say(line: str) -> None:
-            with open(log, "a") as file:
-                file.write(f"Lapis: {line}\n")
 
         lock, root = Lock.from_json(self._job["lock"]), self._job["environments"]
         try:
-            ready = conversion.ready_to_serve(plan["runtime"], model, lock, root, say, canceled, into=self._app)
+            ready = conversion.ready_to_serve(
+                plan["runtime"], model, lock, root, lambda line: _say(log, line), canceled, into=self._app
+            )
         except Stopped:
             raise Canceled("while its model was being converted") from None
         self._ready = ready  # holds its environment as long as this process and the keeper it forks live
@@ -165,9 +176,9 @@ class Front:
         return {
             "live": self._job["live_mark"],
             "service": {"id": wish["id"], "name": wish["name"], "revision": wish["revision"]},
-            "listen": {"host": self._host(node), "port": wish["port"], "handover": _handover(wish)},
+            "listen": {"host": self._host(node), "port": wish["port"], "handover": _handover(wish, self._host(node))},
             **self._live(self._job["live"]),
-            "cors": ["*"],
+            "cors": _origins(variables),
             "worker": {
                 "argv": [self._python, "-m", "lapis.serving.worker"],
                 "cwd": self._app,
@@ -216,10 +227,20 @@ class Front:
         return {"front": front or None, "live": front.get("live"), "host": described.get("host")}
 
 
-def _handover(wish: Mapping[str, Any]) -> str:
-    """A socket that is the same for every revision of a service on this machine."""
+def _origins(variables: Mapping[str, str]) -> list[str]:
+    """Which pages may ask from a browser: none, as in Azure, unless the environment says so."""
+    return [each.strip() for each in variables.get("AML_CORS_ORIGINS", "").split(",") if each.strip()]
+
+
+def _say(log: str, line: str) -> None:
+    with open(log, "a") as file:
+        file.write(f"Lapis: {line}\n")
+
+
+def _handover(wish: Mapping[str, Any], host: str) -> str:
+    """A socket that is the same for every revision of a service at this address."""
     folder = wish["sockets"] or os.path.join(tempfile.gettempdir(), f"lapis-services-{os.getuid()}")
-    path = os.path.join(folder, wish["place"] + ".sock")
+    path = os.path.join(folder, f"{wish['place']}-{host}.sock")
     if len(os.fsencode(path)) > 100:  # the kernel takes no longer ones
         short = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
         folder = os.path.join(tempfile.gettempdir(), f"lapis-services-{os.getuid()}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +103,7 @@ class ModelPackage:
 
     def pull(self) -> None:
         """Build the image with Docker or Podman of this machine, under the name in `location`."""
+        import shutil
         import subprocess
         import tempfile
 
@@ -173,6 +173,8 @@ class ModelPackage:
 
 def _save_server(target: str) -> None:
     """Our own packages, without what only a notebook or a server of ours needs."""
+    import shutil
+
     import lapis
 
     source = os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))

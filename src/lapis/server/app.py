@@ -59,6 +59,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Ca
     host = urlsplit(url).hostname or "127.0.0.1"
     services = Services(shelf, contents, computes, access, settings.home, host, now, reconciler.wake)
     keeper = ServiceKeeper(shelf, runs, services, contents, computes, settings.home, now)
+    services.views.waiting = reconciler.waiting
     models.used_by = services.used_by
     computes.used_by = services.on_target
     runs.service_told = services.told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, deque
 from itertools import accumulate
 
@@ -21,12 +22,7 @@ class Figures:
         self.by_status[status] += 1
         self._latest.append(seconds)
         self._seconds += seconds
-        place = 0
-        for limit in BUCKETS:
-            if seconds <= limit:
-                break
-            place += 1
-        self._buckets[place] += 1
+        self._buckets[bisect_left(BUCKETS, seconds)] += 1
 
     @property
     def requests(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 import traceback
+from functools import lru_cache
 from typing import Any, Sequence
 
 from lapis.serving.frames import words_of
@@ -42,13 +43,8 @@ class NoCode:
         return [each._replace(seconds=seconds) for each in answers]
 
     def _parsed(self, meta: bytes, body: bytes) -> Any:
-        words = words_of(meta)
-        given = dict(zip(words[2::2], words[3::2]))
-        kind, length = given.get(b"content-type"), given.get(b"inference-header-content-length")
         try:
-            header_length = int(length) if length is not None else None
-            model = _model_of(words[1])
-            content_type = kind.decode("latin-1") if kind is not None else None
+            content_type, header_length, model = _head_of(meta)
             return self._forms.parse(body, content_type, self._runtime, header_length, model)
         except self._tensors.BadRequest as error:
             return refusal(400, error.message)
@@ -76,6 +72,16 @@ def load(runtime: str, model: str, sample: str | None, name: str) -> NoCode:
         raise ValueError(f"No runtime is called {runtime!r}. There are: {', '.join(RUNTIMES)}.")
     loaded = importlib.import_module(f"lapis.serving.runtimes.{runtime}").load(model, sample)
     return NoCode(loaded, name)
+
+
+@lru_cache(maxsize=256)  # most requests to a service look alike
+def _head_of(meta: bytes) -> tuple[str | None, int | None, str]:
+    """Content type, length of the binary form's header, name of the model in the address."""
+    words = words_of(meta)
+    given = dict(zip(words[2::2], words[3::2]))
+    kind, length = given.get(b"content-type"), given.get(b"inference-header-content-length")
+    content_type = kind.decode("latin-1") if kind is not None else None
+    return content_type, int(length) if length is not None else None, _model_of(words[1])
 
 
 def _model_of(target: bytes) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import gc
 import json
 import os
 import signal
@@ -50,6 +51,8 @@ def main() -> int:
         print(said, file=sys.stderr, flush=True)
         line.send(frames.message(frames.FAILED, {"message": _reason(error), "traceback": said}))
         return FAILED_TO_START
+    gc.collect()
+    gc.freeze()  # a model's many objects stay as they are: looking through them again would delay requests
     line.send(frames.message(frames.READY, ready))
     if loaded.batches:
         _answer_together(line, loaded, start["batch"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from lapis.server.control.shelf import Shelf
 from lapis.server.control.workshop import Workshop
 
 _SERVER = Actor("user")
+_FRONT = ("httptools>=0.6", "uvloop>=0.20")
 _MODEL_FILES = (".onnx", ".h5", ".hdf5", ".keras", ".pkl", ".pickle", ".joblib", ".sav")
 NO_CODE = ("TensorFlow", "TfKeras", "Onnx", "ScikitLearn")
 
@@ -74,6 +76,13 @@ class Contents:
         given = {key: code.get(key) for key in ("snapshot_id", "entry_script", "folder")}
         self._check_script(NewContent(snapshot_id=given["snapshot_id"], entry_script=given["entry_script"]))
         return {**before, **given}
+
+    def front_lock(self) -> dict[str, Any]:
+        """The environment of the front itself, for machines where Lapis is not installed."""
+        python = f"python={sys.version_info.major}.{sys.version_info.minor}"
+        dependencies = {"name": "front", "dependencies": [python, {"pip": list(_FRONT)}]}
+        definition = {"name": "front", "python": {"condaDependencies": dependencies}}
+        return self._workshop.resolve(definition, strict=False).lock.to_json()
 
     def files_of(self, workspace_id: str, content: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The models with the list of their files, as an agent lays them out."""

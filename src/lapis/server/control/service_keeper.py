@@ -85,7 +85,22 @@ class ServiceKeeper:
         except AzureMLException as error:
             fault = {"code": error.code, "message": error.message}
             return self._set(asset, name, place, slot, moves.failed(slot, fault))
-        return self._set(asset, name, place, slot, moves.started(slot, run.id))
+        asset = self._set(asset, name, place, slot, moves.started(slot, run.id))
+        self._forget_old_runs(asset, run.id)
+        return asset
+
+    def _forget_old_runs(self, asset: Asset, fresh: str) -> None:
+        """A service may be started many times: of those runs, only the last ones are worth keeping."""
+        slots = [slot for each in asset.body["versions"].values() for slot in (each["wanted"], each["serving"]) if slot]
+        kept = {
+            fresh,
+            *(run for slot in slots for run in slot["runs"]),
+            *(each["run"] for each in asset.body["leaving"]),
+        }
+        for run in self._services.runs_of(asset):
+            if run.ended and run.id not in kept:
+                self._services.reports.pop(run.id, None)
+                self._runs.delete(_SERVER, asset.workspace_id, run.id)
 
     def _ended(self, asset: Asset, name: str, place: str, slot: Mapping[str, Any], run: RunRecord | None) -> Asset:
         error, why = _how_it_ended(run, self._services.reports.get(slot["run"] or "", (0.0, {}))[1])

@@ -28,6 +28,7 @@ class ServiceViews:
         self._reports = reports
         self._host = host
         self._now = now
+        self.waiting: Callable[[RunRecord], tuple[str, str] | None] = lambda run: None  # for nodes: why, until when
 
     def front(self, slot: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """What the front of a revision said a moment ago; None if it did not."""
@@ -70,7 +71,7 @@ class ServiceViews:
             "restarts": wanted["restarts"],
             "why": wanted["why"],
             "run_id": wanted["run"] or next(reversed(wanted["runs"]), None),
-            "stage": _stage(run, wanted, self._now()),
+            "stage": self._stage(run, wanted),
             "settings": wanted["settings"],
             "address": self._address(asset, version),
             "models": [model["id"] for model in content["models"]],
@@ -95,6 +96,16 @@ class ServiceViews:
         if asset.body["kind"] == LOCAL:
             return f"localhost:{version['port']}"
         return version["address"] or f"{self._host}:{version['port']}"
+
+    def _stage(self, run: RunRecord | None, wanted: Mapping[str, Any]) -> str:
+        """What happens just now, in words."""
+        if wanted["restart_at"] is not None and wanted["restarts"]:
+            left = max(0.0, wanted["restart_at"] - self._now())
+            return f"It ended by itself ({wanted['why']}); start {wanted['restarts'] + 1} in {left:.0f} s"
+        if run is None or not run.history:
+            return "Waiting to be started"
+        reason, until = self.waiting(run) or (run.history[-1].reason, run.history[-1].until)
+        return reason + (f" ({until})" if until else "")
 
     def _run(self, workspace_id: str, run_id: str | None) -> RunRecord | None:
         try:
@@ -147,17 +158,6 @@ def _shown_error(wanted: Mapping[str, Any], old: Mapping[str, Any] | None) -> di
     if wanted["state"] == moves.FAILED and old is not None:
         error["message"] += f" Revision {old['revision']} goes on answering."
     return error
-
-
-def _stage(run: RunRecord | None, wanted: Mapping[str, Any], now: float) -> str:
-    """What happens just now, in words."""
-    if wanted["restart_at"] is not None and wanted["restarts"]:
-        left = max(0.0, wanted["restart_at"] - now)
-        return f"It ended by itself ({wanted['why']}); start {wanted['restarts'] + 1} in {left:.0f} s"
-    if run is None or not run.history:
-        return "Waiting to be started"
-    last = run.history[-1]
-    return last.reason + (f" ({last.until})" if last.until else "")
 
 
 def _listens(address: str) -> bool:

@@ -96,9 +96,9 @@ class Services:
         self._now = now
         self._wake = wake
         self.reports: Reports = {}
-        self._views = ServiceViews(shelf, self.reports, host, now)
-        self.front = self._views.front
-        self.logs = self._views.logs
+        self.views = ServiceViews(shelf, self.reports, host, now)
+        self.front = self.views.front
+        self.logs = self.views.logs
 
     # -- deployed
 
@@ -499,7 +499,8 @@ class Services:
         section = (run.job or {})["service"]
         asset = self._shelf.assets.get(run.workspace_id, section["id"])
         live = self.live(asset, section["version"])
-        return {"live": live, "live_mark": _mark(live)}
+        found = {"live": live, "live_mark": _mark(live)}
+        return found if section["sockets"] else {**found, "front_lock": self._contents.front_lock()}
 
     def told(self, run: RunRecord, told: Mapping[str, Any]) -> dict[str, Any] | None:
         """What the front of a run says; what it is to know, if that is not what it knows."""
@@ -524,7 +525,7 @@ class Services:
     # -- told
 
     def view(self, asset: Asset) -> dict[str, Any]:
-        return self._views.of(asset)
+        return self.views.of(asset)
 
     def runs_of(self, asset: Asset) -> list[RunRecord]:
         """Every run that the service lived in."""
