@@ -5,7 +5,7 @@ PYTEST := $(BIN)/python -m pytest
 
 .PHONY: demo test test-full check bench requirements clean
 
-demo: .venv/runtime  ## a tracked training run on this machine, with live log and metrics
+demo: .venv/runtime  ## the whole story on this machine: data, a training run, a model, a service, predictions
 	@$(BIN)/python examples/demo.py
 
 test: .venv/dev check  ## the tests that fit into minutes

@@ -44,6 +44,7 @@ class Asked:
     least: float | None = None
     times_bare: float | None = None
     more_than_bare: float | None = None
+    times_last: float | None = None  # the rate of the last reading so many times
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,9 @@ def _verdict(figure: Figure) -> str:
         return _met(f"at most {_shown(asked.most, figure.unit)}", _median(ours) <= asked.most)
     if asked.least is not None:
         return _met(f"at least {_shown(asked.least, figure.unit)}", _median(ours) >= asked.least)
+    if asked.times_last is not None:
+        ratio = _median(ours) / _median(figure.readings[-1])
+        return _met(f"at least {asked.times_last:g} times the last: {_digits(ratio)}", ratio >= asked.times_last)
     times, bare = _times_bare(figure, ours), _bare(figure)
     assert times is not None and bare is not None
     if asked.times_bare is not None:

@@ -8,12 +8,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 PACKAGES = ("mlflow==3.17.2", "submitit==1.5.4")
+_BARE = ("uvicorn", "starlette", "httptools", "uvloop", "onnxruntime", "onnx")
+SERVING = ("azureml-inference-server-http==1.5.1", *_BARE, "orjson")  # as the environments of no-code services have it
 _PLACE = Path(__file__).resolve().parent.parent / ".venv-peers"
-_READY = _PLACE / "ready.txt"
+_SERVING_PLACE = _PLACE.with_name(".venv-peers-serving")
 _EMPTY_STORE = _PLACE / "mlflow-empty.db"
 _QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -27,19 +30,29 @@ _QUIET = {
 
 def interpreter() -> str | None:
     """The Python that has the peers; None, with a line that says why, if it cannot be made."""
-    python = _PLACE / "bin" / "python"
-    if _READY.exists() and _READY.read_text() == "\n".join(PACKAGES):
+    return made(_PLACE, PACKAGES, lambda python: _work(python, "make_store", str(_EMPTY_STORE), folder=str(_PLACE)))
+
+
+def serving_interpreter() -> str | None:
+    """The Python that has Azure's scoring server and what the bare one needs; None if it cannot be made."""
+    return made(Path(os.environ.get("BENCH_SERVING_ENV") or _SERVING_PLACE), SERVING)
+
+
+def made(place: Path, packages: tuple[str, ...], then: Callable[[str], object] = str) -> str | None:
+    """An environment with these packages, made once."""
+    python, ready = place / "bin" / "python", place / "ready.txt"
+    if ready.exists() and ready.read_text() == "\n".join(packages):
         return str(python)
-    print(f"Making {_PLACE.name} with {', '.join(PACKAGES)} (once, some minutes) ...", file=sys.stderr, flush=True)
+    print(f"Making {place.name} with {', '.join(packages)} (once, some minutes) ...", file=sys.stderr, flush=True)
     try:
-        _run([sys.executable, "-m", "venv", "--clear", str(_PLACE)])
-        _run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES])
-        _work(str(python), "make_store", str(_EMPTY_STORE), folder=str(_PLACE))
+        _run([sys.executable, "-m", "venv", "--clear", str(place)])
+        _run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
+        then(str(python))
     except subprocess.CalledProcessError as error:
         last = (error.stderr or error.stdout or str(error)).strip().splitlines()[-1:]
-        print(f"Without peers: {_PLACE.name} could not be made: {''.join(last)}", file=sys.stderr)
+        print(f"Without peers: {place.name} could not be made: {''.join(last)}", file=sys.stderr)
         return None
-    _READY.write_text("\n".join(PACKAGES))
+    ready.write_text("\n".join(packages))
     return str(python)
 
 

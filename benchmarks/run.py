@@ -33,6 +33,7 @@ SECTIONS = (
     "server_start",
     "distributed",
     "ray_submit",
+    "serving",
 )
 
 

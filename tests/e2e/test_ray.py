@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from azureml.core import ComputeTarget, Dataset, Environment, Experiment, ScriptRunConfig, Workspace
+from azureml.core import ComputeTarget, Dataset, Environment, Experiment, Model, ScriptRunConfig, Workspace
 from azureml.core.compute_target import ComputeTargetException
+from azureml.core.model import InferenceConfig
 from azureml.core.runconfig import PyTorchConfiguration
+from azureml.core.webservice import AksWebservice
 from lapis.cli.__main__ import main
 from lapis.sdk.attached_compute import RayCompute
 from tests.conftest import Home
@@ -225,3 +227,33 @@ def _last_stage(run: Any) -> str:
     run.get_status()
     run.get_details()
     return str(run._view["stages"][-1]["reason"])
+
+
+def test_a_service_answers_from_a_node_and_moves_to_another(
+    workspace: Workspace, tmp_path: Path, ray_cluster: RayCluster
+) -> None:
+    (tmp_path / "score.py").write_text(
+        "import os, socket\n"
+        "def init():\n"
+        "    global found\n"
+        "    found = open(os.path.join(os.environ['AZUREML_MODEL_DIR'], 'model.txt')).read()\n"
+        "def run(data): return [socket.gethostname(), found]\n"
+    )
+    (tmp_path / "model.txt").write_text("one")
+    model = Model.register(workspace, str(tmp_path / "model.txt"), "there")
+    service = Model.deploy(
+        workspace, "there", [model], InferenceConfig("score.py"),
+        AksWebservice.deploy_configuration(num_replicas=1), ComputeTarget(workspace, "ray"),
+    )  # fmt: skip
+    try:
+        service.wait_for_deployment(show_output=True)
+        host, found = service.run("")
+        assert host.startswith("ray-n") and found == "one"
+        (tmp_path / "model.txt").write_text("two")
+        service.update(models=[Model.register(workspace, str(tmp_path / "model.txt"), "there")])
+        service.wait_for_deployment()
+        assert service.run("")[1] == "two"
+        service.regen_key("Primary")
+        assert service.run("")[1] == "two"
+    finally:
+        service.delete()

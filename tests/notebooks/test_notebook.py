@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from nbclient import NotebookClient
 
 from azureml.core import Experiment, Run, Workspace
 from tests.conftest import Home
+from tests.kept import kept_home
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -74,8 +76,9 @@ def test_the_notebook_runs_and_shows_what_a_reader_expects(executed: Any, worksp
     assert Run.get(workspace, completed.id).get_metrics()["loss"][-1] == pytest.approx(0.7**10)
 
 
-def test_the_notebook_is_kept_clean() -> None:
-    notebook = nbformat.read(EXAMPLES / "manage-runs.ipynb", as_version=4)
+@pytest.mark.parametrize("name", ["manage-runs.ipynb", "digits.ipynb"])
+def test_the_notebook_is_kept_clean(name: str) -> None:
+    notebook = nbformat.read(EXAMPLES / name, as_version=4)
     nbformat.validate(notebook)
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -102,3 +105,21 @@ def test_the_training_example_runs_in_ten_lines(
     assert len(metrics["loss"]) == len(metrics["accuracy"]) == 10
     assert metrics["loss"][-1] < metrics["loss"][0]
     assert sum(map(sum, metrics["confusion"]["data"]["matrix"])) == 200
+
+
+@pytest.mark.full
+@pytest.mark.xdist_group("frameworks")
+def test_the_notebook_about_digits_goes_from_data_to_a_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DIGITS", str(EXAMPLES / "digits"))
+    with kept_home() as home:
+        monkeypatch.setenv("LAPIS_HOME", str(home.path))
+        Workspace.create("digits-" + os.urandom(4).hex(), show_output=False).write_config()
+        notebook = nbformat.read(EXAMPLES / "digits.ipynb", as_version=4)
+        where = {"metadata": {"path": tmp_path}}
+        executed = NotebookClient(notebook, timeout=500, kernel_name="python3", resources=where).execute()
+    assert "epoch 4/4" in shown_by(executed, "show_output=True)[")
+    assert shown_by(executed, "service.wait_for_deployment").splitlines()[-1].startswith("Healthy http://127.0.0.1:")
+    share = shown_by(executed, "are read right").split("%")[0]
+    assert float(share) > 94
+    assert "digits.onnx" in shown_by(executed, "export_onnx(")

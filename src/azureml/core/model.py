@@ -1,8 +1,15 @@
 """Registered models, and how they are to be served."""
 
-from azureml.core.dataset import Dataset as Dataset
-from lapis.sdk.later import stand_in as _stand_in
-from lapis.sdk.model import Model as Model
+from typing import TYPE_CHECKING
 
-InferenceConfig = _stand_in("azureml.core.model.InferenceConfig")
-ModelPackage = _stand_in("azureml.core.model.ModelPackage")
+from azureml.core.dataset import Dataset as Dataset
+from lapis.sdk.model import Model as Model
+from lapis.sdk.names import on_demand as _on_demand
+
+if TYPE_CHECKING:  # looked up when first used: most scripts only register models
+    from lapis.sdk.inference_config import InferenceConfig as InferenceConfig
+    from lapis.sdk.model_package import ModelPackage as ModelPackage
+
+__getattr__, __dir__ = _on_demand(
+    __name__, {"InferenceConfig": "lapis.sdk.inference_config", "ModelPackage": "lapis.sdk.model_package"}
+)

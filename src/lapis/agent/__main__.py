@@ -30,6 +30,7 @@ from lapis.agent import (
     legacy_keras,
     prepare,
     resume,
+    service,
     together,
 )
 from lapis.agent.crew import Crew, Ended, Member
@@ -45,6 +46,7 @@ from lapis.sdk.shipping import Shipper
 STD_LOG = "user_logs/std_log.txt"
 LOOK_EVERY = 0.1  # seconds between looks at what the script wrote
 BEAT_EVERY = 5.0  # a sign of life even when there is nothing to tell
+BEAT_OF_SERVICES = 1.0  # how soon a front learns of a new key
 BEAT_TOGETHER = 0.5  # on several nodes: how soon one learns that another has failed
 BEAT_IDLE = 0.25  # and that it is no longer needed
 MEET_EVERY = 0.02  # seconds between looks at whether the other nodes are there, while that may be soon
@@ -80,6 +82,7 @@ class Agent:
         self.hangs = False
         self.others: list[dict[str, Any]] = []  # what the agents of all nodes told, by their number
         self.told: dict[str, Any] = {"index": self.node["index"]}  # what this one tells of its node
+        self.front = service.Front(self.job, folder) if self.job.get("service") else None
         self.steps: list[dict[str, Any]] = []
         self.quiet_until = 0.0
         self.last_report = 0.0
@@ -121,7 +124,7 @@ class Agent:
         if self.resumed:
             self._ship(force=True)  # whether it was asked to stop meanwhile
         elif self.head:
-            self.step("", f"{'Script' if self.job.get('script') else 'Command'} started: {_shown(crew)}")
+            self.step("", f"{_what(self.job)} started: {_shown(crew)}")
         return self._follow(crew)
 
     def _on_term(self, *_: object) -> None:
@@ -144,6 +147,8 @@ class Agent:
             prepare.write_notices({"notices": [_NOT_SHARED]}, self.log)
         if self.job.get("distribution"):
             members = distributed.members(self.job, self.node, self._meet(), self.code, self.folder, variables)
+        elif self.front is not None:
+            members = [self._front_member(self.front)]
         else:
             argv, surroundings = prepare.command(self.job, self.code, self.folder, variables)
             surroundings["LAPIS_MEMBER"] = self.run_id
@@ -248,6 +253,15 @@ class Agent:
                 self._ship()
         return laying.result()
 
+    def _front_member(self, front: service.Front) -> Member:
+        """Models take their time, and some are converted: meanwhile the log is shipped and the server hears of us."""
+        with ThreadPoolExecutor(1) as thread:
+            client, canceled = self.shipper.client, lambda: self.cancel
+            preparing = thread.submit(front.member, self.code, self.log, client, self.node, canceled)
+            while not wait([preparing], LOOK_EVERY).done:
+                self._ship()
+        return preparing.result()
+
     def _follow(self, crew: Crew) -> Ended:
         """Ship what the processes write until all have ended, or one has failed; say how."""
         stopped: Ended | None = None
@@ -316,13 +330,16 @@ class Agent:
         if now < self.quiet_until:
             return
         self.outputs.look()
-        due = now - self.last_report > (BEAT_EVERY if self.node["count"] == 1 else BEAT_TOGETHER)
-        if not (force or due or self.steps or self.shipper.behind()):
+        due = now - self.last_report > self._beat()
+        news = self.front is not None and self.front.changed()
+        if not (force or due or news or self.steps or self.shipper.behind()):
             return
         try:
             header: dict[str, Any] = {"steps": self.steps}
             if self.node["count"] > 1:
                 header["node"] = self.told
+            if self.front is not None:
+                header["service"] = self.front.told()
             reply = self.shipper.report(header, patience=0.0)
         except (Unavailable, ServiceException, AzureMLException) as error:
             if isinstance(error, NotFound):
@@ -332,8 +349,15 @@ class Agent:
         self.last_report = now
         self.steps = []
         self.others = reply.get("nodes") or []
+        if self.front is not None and reply.get("service"):
+            self.front.take_up(reply["service"])
         self.over = reply["state"] in ("Canceled", "Failed", "Completed")
         self.cancel = self.cancel or reply["cancel"] or self.over
+
+    def _beat(self) -> float:
+        if self.front is not None:
+            return BEAT_OF_SERVICES
+        return BEAT_EVERY if self.node["count"] == 1 else BEAT_TOGETHER
 
     def _finish(self, verdict: Verdict) -> None:
         """Deliver everything, then the verdict. A file that cannot be delivered does not change how the run ended."""
@@ -350,6 +374,8 @@ class Agent:
                     completed = verdict.state == "Completed"
                     notices += data.note_outputs(self.job, self.folder, self.shipper.client, completed, self._note)
                 header = {"steps": self.steps, "verdict": dict(verdict.to_json(), at=time.time(), notices=notices)}
+                if self.front is not None:
+                    header["service"] = self.front.told()  # why it could not start
                 self.shipper.report(header, files, final=True, patience=30.0)
                 break
             except NotFound:  # the run was deleted meanwhile
@@ -396,6 +422,12 @@ def _stream(job: Mapping[str, Any], node: Mapping[str, Any]) -> str:
         f"a{job['attempt']}" if job.get("attempt") else "",
     ]
     return "-".join(filter(None, parts))
+
+
+def _what(job: Mapping[str, Any]) -> str:
+    if job.get("service"):
+        return "Front"
+    return "Script" if job.get("script") else "Command"
 
 
 def _shown(crew: Crew) -> str:

@@ -22,7 +22,9 @@ LACKING = "Where its processes stand could not be seen: that needs py-spy, `pip 
 
 
 def seconds(job: Mapping[str, Any]) -> float:
-    """After how long: the setting of this machine, or of the run."""
+    """After how long: the setting of this machine, or of the run. A service waits for requests as long as it likes."""
+    if job.get("service"):
+        return 0.0
     try:
         return settings.load({**os.environ, **(job.get("environment_variables") or {})}).hang_seconds
     except UserErrorException:  # it is not worth a run

@@ -49,7 +49,7 @@ def command(
     job: Mapping[str, Any], code: str, folder: str, variables: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
     python = job.get("python") or sys.executable
-    environment = {**_environment(job, code, folder, python), **variables}
+    environment = {**surroundings(job, code, folder, python), **variables}
     given = job.get("command")
     if given is None:
         here = (os.path.isfile(python) and os.access(python, os.X_OK)) or shutil.which(python)
@@ -86,7 +86,8 @@ def write_notices(job: Mapping[str, Any], log: str) -> None:
             file.writelines(f"Lapis: {notice}\n" for notice in notices)
 
 
-def _environment(job: Mapping[str, Any], code: str, folder: str, python: str) -> dict[str, str]:
+def surroundings(job: Mapping[str, Any], code: str, folder: str, python: str) -> dict[str, str]:
+    """The variables that a script finds."""
     workspace, experiment = job["workspace"], job["experiment"]
     ours = {
         "AZUREML_RUN_ID": job["run_id"],
@@ -118,14 +119,14 @@ def _environment(job: Mapping[str, Any], code: str, folder: str, python: str) ->
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONHOME", "LAPIS_TOKEN")}
     environment.update({str(k): str(v) for k, v in (job.get("environment_variables") or {}).items()})
     environment.update(ours)
-    paths = [code, _light_packages(folder), environment.get("PYTHONPATH", "")]
+    paths = [code, light_packages(folder), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     if os.path.dirname(python):  # so that `python` in a command is the same interpreter
         environment["PATH"] = os.pathsep.join([os.path.dirname(python), environment.get("PATH", os.defpath)])
     return environment
 
 
-def _light_packages(folder: str) -> str:
+def light_packages(folder: str) -> str:
     """A folder with `azureml` and `lapis` alone, so that no other package of ours enters the script's interpreter."""
     import lapis
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lapis.cli import compute, env, files, logs, runs, server, submit, workspaces
+from lapis.cli import compute, env, files, logs, models, runs, server, services, submit, workspaces
 from lapis.version import VERSION
 
 
@@ -92,6 +92,19 @@ target.command("update")(compute.update)
 target.command("delete")(compute.delete)
 target.command("preempt")(compute.preempt)
 app.add_typer(target, name="compute")
+
+model = _group("Look at registered models, export them.")
+model.command("list")(models.list_models)
+model.command("export")(models.export)
+app.add_typer(model, name="model")
+
+service = _group("Look at deployed services, ask them, remove them.")
+service.command("list")(services.list_services)
+service.command("show")(services.show)
+service.command("logs")(services.logs)
+service.command("call")(services.call)
+service.command("delete")(services.delete)
+app.add_typer(service, name="service")
 
 experiment = _group("Look at experiments.")
 experiment.command("list")(workspaces.list_experiments)

@@ -355,10 +355,11 @@ COMPANIONS: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
         ("2.2", ("keras<2.4",)),  # the last Keras that is not TensorFlow's own
         ("2.4", ("numpy<1.19", "h5py<3")),
         ("2.6", ("keras<2.5",)),
-        ("2.7", ("keras<2.7", "tensorflow-estimator<2.7", "tensorboard<2.7", "wrapt<2")),
+        ("2.7", ("keras<2.7", "tensorflow-estimator<2.7", "tensorboard<2.7", "wrapt<1.15")),
         ("2.11", ("protobuf<3.21", "tensorflow-datasets<4.9")),
         ("2.12", ("numpy<1.24", "pandas<2.1")),
         ("2.18", ("numpy<2", "ml-dtypes<0.5")),
+        ("2.19", ("onnx<1.19",)),  # from there on it wants an ml-dtypes that these do not take
     ),
     "keras": (
         ("2.3", ("tensorflow<2", "tensorflow-cpu<2", "tensorflow-gpu<2")),

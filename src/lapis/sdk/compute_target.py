@@ -193,11 +193,12 @@ def unsupported(kind: str, instead: str) -> NotThereYet:
 
 
 def _kinds() -> dict[str, Any]:
+    from lapis.sdk.aks_compute import AksCompute
     from lapis.sdk.aml_compute import AmlCompute
     from lapis.sdk.attached_compute import DsvmCompute, KubernetesCompute, RayCompute, RemoteCompute
     from lapis.sdk.compute_instance import ComputeInstance
 
-    known = (AmlCompute, ComputeInstance, KubernetesCompute, RayCompute, RemoteCompute, DsvmCompute)
+    known = (AmlCompute, AksCompute, ComputeInstance, KubernetesCompute, RayCompute, RemoteCompute, DsvmCompute)
     return {kind._compute_type: kind for kind in known}
 
 

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Iterable
 
 from lapis.domain.run import parse_label
-from lapis.errors import ModelNotFoundException, NotThereYet, UserErrorException, WebserviceException
+from lapis.errors import ModelNotFoundException, UserErrorException, WebserviceException
 from lapis.sdk import display
 from lapis.sdk.client import quoted
 from lapis.sdk.resource_configuration import ResourceConfiguration
@@ -181,7 +181,15 @@ class Model:
         overwrite: bool = False,
         show_output: bool = False,
     ) -> Any:
-        raise NotThereYet("Model.deploy")
+        """Start to serve models, as code or, without an inference_config, as their framework serves them.
+
+        Returns at once; `wait_for_deployment()` waits until they answer.
+        """
+        from lapis.sdk.deployment import deploy
+
+        return deploy(
+            workspace, name, models, inference_config, deployment_config, deployment_target, overwrite, show_output
+        )
 
     @staticmethod
     def package(
@@ -192,7 +200,10 @@ class Model:
         image_name: str | None = None,
         image_label: str | None = None,
     ) -> Any:
-        raise NotThereYet("Model.package")
+        """What a service would serve, to be saved as a folder that runs without Lapis."""
+        from lapis.sdk.model_package import package
+
+        return package(workspace, models, inference_config, generate_dockerfile, image_name, image_label)
 
     @staticmethod
     def profile(
@@ -200,17 +211,25 @@ class Model:
         profile_name: str,
         models: Any,
         inference_config: Any,
-        input_dataset: Any,
+        input_dataset: Any = None,
         cpu: Any = None,
         memory_in_gb: Any = None,
         description: str | None = None,
         input_data: Any = None,
     ) -> Any:
-        raise NotThereYet("Model.profile")
+        """Measure how long models take to answer the requests of a dataset, and what they use meanwhile."""
+        from lapis.sdk.model_profile import profile
+
+        return profile(
+            workspace, profile_name, models, inference_config, input_dataset, cpu, memory_in_gb, description, input_data
+        )
 
     @staticmethod
     def print_configuration(models: Any, inference_config: Any, deployment_config: Any, deployment_target: Any) -> None:
-        raise NotThereYet("Model.print_configuration")
+        """Print what would be deployed, and how."""
+        from lapis.sdk.deployment import print_configuration
+
+        print_configuration(models, inference_config, deployment_config, deployment_target)
 
     # -- its files
 
@@ -229,6 +248,24 @@ class Model:
                 self.workspace._client.download(f"/blobs/{file['hash']}", out.write)
             os.replace(path + ".part", path)
         return place
+
+    def export_onnx(
+        self,
+        path: Any = None,
+        model_name: str | None = None,
+        sample_input: Any = None,
+        overwrite: bool = False,
+        show_output: bool = False,
+    ) -> Any:
+        """Make an ONNX file of a TensorFlow or Keras model, if that answers as the model does. Not in SDK v1.
+
+        Written to `path` (NAME.onnx by default), whose path is returned; or, with `model_name`, registered under that
+        name, and the new model is returned. They are compared on `sample_input` (rows, or a request body), else on
+        random numbers.
+        """
+        from lapis.sdk.model_export import export
+
+        return export(self, path, model_name, sample_input, overwrite, show_output)
 
     @staticmethod
     def get_model_path(model_name: str, version: int | None = None, _workspace: Any = None) -> str:
@@ -402,6 +439,11 @@ def _labels(what: str, given: Any) -> Iterable[tuple[str, Any]]:
             yield (str(label[0]), str(label[1]) if len(label) == 2 else None)
         else:
             raise UserErrorException(f"{what} are given as 'key' or ['key', 'value'], not {label!r}.")
+
+
+def fits(what: str, labels: dict[str, Any], given: Any) -> bool:
+    """Whether something that has these tags or properties is among those asked for."""
+    return _fits(labels, [*_labels(what, given)])
 
 
 def _fits(labels: dict[str, Any], wanted: Iterable[tuple[str, Any]]) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, NamedTuple
 
 from lapis.domain import frames, packs
 from lapis.domain import settings as settings_module
-from lapis.domain.tree import Tree
+from lapis.domain.tree import Tree, TreeEntry
 from lapis.errors import SnapshotException
 from lapis.sdk import display, snapshot
 from lapis.sdk.shipping import read_chunks
@@ -28,7 +28,7 @@ class Sent(NamedTuple):
     said: str  # what went, and what was left out without being asked to
 
 
-def send_snapshot(workspace: Workspace, path: str) -> Sent:
+def send_snapshot(workspace: Workspace, path: str, ignore_files: Iterable[str] = snapshot.IGNORE_FILES) -> Sent:
     """Store a folder's content; only what the server lacks is sent."""
     folder = os.path.abspath(path)
     if os.path.isfile(folder):
@@ -36,7 +36,7 @@ def send_snapshot(workspace: Workspace, path: str) -> Sent:
         only = [file for file in plan.files if file.path == os.path.basename(folder)]
         plan = snapshot.Plan(plan.folder, only, [])
     elif os.path.isdir(folder):
-        plan = snapshot.scan(folder)
+        plan = snapshot.scan(folder, ignore_files)
     else:
         raise SnapshotException(f"There is no file or folder {folder} to take a snapshot of.")
     said = snapshot.warning_for(plan)
@@ -53,6 +53,13 @@ def send_snapshot(workspace: Workspace, path: str) -> Sent:
         if reply["missing"]:
             raise SnapshotException(f"{len(reply['missing'])} files did not arrive. Submit again.")
     return Sent(str(reply["id"]), _summary(plan))
+
+
+def send_listed(workspace: Workspace, files: dict[str, str]) -> str:
+    """A snapshot of single files, by their path in it; its id."""
+    hashes = send_files(workspace, files)
+    tree = Tree(TreeEntry(name, hashes[name], os.path.getsize(path)) for name, path in files.items())
+    return str(_add(workspace, tree, {})["id"])
 
 
 def send_files(workspace: Workspace, files: dict[str, str]) -> dict[str, str]:

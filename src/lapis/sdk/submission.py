@@ -129,7 +129,7 @@ def _checked_job(workspace: Workspace, run_config: RunConfiguration, folder: str
     distribution = distribution_of(run_config)
     mpi = distribution is not None and distribution["kind"] == "mpi"
     horovod_in = script if mpi and script and _imports_horovod(os.path.join(folder, script)) else ""
-    python, wanted, notices = _interpreter(workspace, run_config.environment, mpi, horovod_in)
+    python, wanted, notices = interpreter(workspace, run_config.environment, mpi, horovod_in)
     return {
         "script": script,
         "command": command,
@@ -213,8 +213,8 @@ def _checked_target(workspace: Workspace, target: Any) -> str:
     return name
 
 
-def _interpreter(
-    workspace: Workspace, environment: Any, mpi: bool, horovod_in: str
+def interpreter(
+    workspace: Workspace, environment: Any, mpi: bool = False, horovod_in: str = ""
 ) -> tuple[str, dict[str, Any] | None, list[str]]:
     """Which Python runs the script, or which environment; and what the user should know about the choice."""
     section, mode = environment.python, settings_module.load().environments

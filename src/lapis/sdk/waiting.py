@@ -87,7 +87,7 @@ class _Screen:
         pieces: list[bytes] = []
         self._run._client.download(f"{self._run._base}/files/{log}", pieces.append, {"offset": offset})
         data = b"".join(pieces)
-        whole = _whole_characters(data)
+        whole = whole_characters(data)
         sys.stdout.write(data[:whole].decode("utf-8", "replace"))
         sys.stdout.flush()
         self._ended_line = data[:whole].endswith(b"\n")
@@ -108,7 +108,7 @@ class _Screen:
         print("\n".join(lines), flush=True)
 
 
-def _whole_characters(data: bytes) -> int:
+def whole_characters(data: bytes) -> int:
     """The length of `data` without a character at its end that has only begun to arrive."""
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]

@@ -328,7 +328,14 @@ class Workspace:
 
     @property
     def images(self) -> dict[str, Any]:
-        raise NotThereYet("Workspace.images")
+        """The newest version of each image by its name."""
+        from lapis.sdk.image import Image
+
+        newest: dict[str, Any] = {}
+        for image in Image.list(self):
+            if image.name not in newest or newest[image.name].version < image.version:
+                newest[image.name] = image
+        return newest
 
     @property
     def models(self) -> dict[str, Any]:
@@ -338,7 +345,10 @@ class Workspace:
 
     @property
     def webservices(self) -> dict[str, Any]:
-        raise NotThereYet("Workspace.webservices")
+        """The services by their names."""
+        from lapis.sdk.webservice import Webservice
+
+        return {service.name: service for service in Webservice.list(self)}
 
     @property
     def linked_services(self) -> dict[str, Any]:

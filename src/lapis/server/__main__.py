@@ -189,7 +189,8 @@ def _leave_when_idle(system: object, seconds: float) -> None:
 
     assert isinstance(system, System)
     while not system.stopping.wait(min(1.0, seconds / 4)):
-        if time.monotonic() - system.last_request > seconds and system.shelf.runs.count_active() == 0:
+        busy = system.shelf.runs.count_active() or system.services.count()
+        if time.monotonic() - system.last_request > seconds and not busy:
             system.stop()
 
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -16,7 +17,7 @@ from lapis.domain.addresses import rule_of
 from lapis.domain.settings import Settings
 from lapis.errors import AzureMLException, NotFound, ServiceException, UserErrorException, to_wire
 from lapis.server.api import computes as computes_api
-from lapis.server.api import data, environments, files, models, runs, workspaces
+from lapis.server.api import data, environments, files, images, models, runs, services, workspaces
 from lapis.server.api.express import Express
 from lapis.server.api.system import System, TheActor, TheSystem, answer
 from lapis.server.control.access import Access
@@ -25,10 +26,15 @@ from lapis.server.control.computes import Computes
 from lapis.server.control.data import Data
 from lapis.server.control.environments import Environments
 from lapis.server.control.fleet import Fleet
+from lapis.server.control.images import Images
 from lapis.server.control.jobs import Address
 from lapis.server.control.models import Models
+from lapis.server.control.profiles import Profiles
 from lapis.server.control.reconciler import Reconciler
 from lapis.server.control.runs import Runs
+from lapis.server.control.service_content import Contents
+from lapis.server.control.service_keeper import ServiceKeeper
+from lapis.server.control.services import Services
 from lapis.server.control.shelf import open_shelf
 from lapis.server.control.workshop import Workshop
 from lapis.server.control.workspaces import Workspaces
@@ -48,13 +54,27 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Ca
     runs = Runs(shelf, bulletin, workshop, computes, now, lambda: reconciler.wake())
     address = Address(url, settings.address_file, shelf.blobs.root, settings.web)
     reconciler = Reconciler(shelf, runs, computes, fleet, workshop, access, address, settings.max_runs, now)
+    models = Models(shelf, now)
+    contents = Contents(shelf, models, workshop)
+    host = urlsplit(url).hostname or "127.0.0.1"
+    services = Services(shelf, contents, computes, access, settings.home, host, now, reconciler.wake)
+    keeper = ServiceKeeper(shelf, runs, services, contents, computes, settings.home, now)
+    services.views.waiting = reconciler.waiting
+    models.used_by = services.used_by
+    computes.used_by = services.on_target
+    runs.service_told = services.told
+    reconciler.service_secrets = services.secrets
+    reconciler.look_after_services = keeper.look_after
     system = System(
         home=settings.home,
         shelf=shelf,
         access=access,
         workspaces=Workspaces(shelf, now),
         runs=runs,
-        models=Models(shelf, now),
+        models=models,
+        services=services,
+        images=Images(shelf, contents, workshop, now),
+        profiles=Profiles(shelf, services, now),
         data=Data(shelf, settings.home, now, rule_of(settings.web)),
         computes=computes,
         environments=Environments(shelf, workshop, settings.home, now),
@@ -70,6 +90,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Ca
 def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        system.profiles.start()
         system.reconciler.start()
         ready()
         yield
@@ -85,6 +106,8 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
         data.router,
         environments.router,
         models.router,
+        services.router,
+        images.router,
         runs.router,
         files.router,
     ):

@@ -1,10 +1,8 @@
 """Kubernetes clusters that serve models."""
 
-from lapis.sdk.later import stand_in as _stand_in
-
-AksAttachConfiguration = _stand_in("azureml.core.compute.aks.AksAttachConfiguration")
-AksCompute = _stand_in("azureml.core.compute.AksCompute")
-AksProvisioningConfiguration = _stand_in("azureml.core.compute.aks.AksProvisioningConfiguration")
-AksUpdateConfiguration = _stand_in("azureml.core.compute.aks.AksUpdateConfiguration")
-SslConfiguration = _stand_in("azureml.core.compute.aks.SslConfiguration")
-SystemService = _stand_in("azureml.core.compute.aks.SystemService")
+from lapis.sdk.aks_compute import AksAttachConfiguration as AksAttachConfiguration
+from lapis.sdk.aks_compute import AksCompute as AksCompute
+from lapis.sdk.aks_compute import AksProvisioningConfiguration as AksProvisioningConfiguration
+from lapis.sdk.aks_compute import AksUpdateConfiguration as AksUpdateConfiguration
+from lapis.sdk.aks_compute import SslConfiguration as SslConfiguration
+from lapis.sdk.aks_compute import SystemService as SystemService

@@ -3,9 +3,7 @@
 from azureml.core.webservice.container_resource_requirements import (
     ContainerResourceRequirements as ContainerResourceRequirements,
 )
-from lapis.sdk.later import stand_in as _stand_in
-
-AciServiceDeploymentConfiguration = _stand_in("azureml.core.webservice.aci.AciServiceDeploymentConfiguration")
-AciWebservice = _stand_in("azureml.core.webservice.AciWebservice")
-EncryptionProperties = _stand_in("azureml.core.webservice.aci.EncryptionProperties")
-VnetConfiguration = _stand_in("azureml.core.webservice.aci.VnetConfiguration")
+from lapis.sdk.aci_webservice import AciWebservice as AciWebservice
+from lapis.sdk.deployment_config import AciServiceDeploymentConfiguration as AciServiceDeploymentConfiguration
+from lapis.sdk.service_parts import EncryptionProperties as EncryptionProperties
+from lapis.sdk.service_parts import VnetConfiguration as VnetConfiguration

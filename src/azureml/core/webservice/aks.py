@@ -3,13 +3,11 @@
 from azureml.core.webservice.container_resource_requirements import (
     ContainerResourceRequirements as ContainerResourceRequirements,
 )
-from lapis.sdk.later import stand_in as _stand_in
-
-AksEndpoint = _stand_in("azureml.core.webservice.AksEndpoint")
-AksEndpointDeploymentConfiguration = _stand_in("azureml.core.webservice.aks.AksEndpointDeploymentConfiguration")
-AksServiceAccessToken = _stand_in("azureml.core.webservice.aks.AksServiceAccessToken")
-AksServiceDeploymentConfiguration = _stand_in("azureml.core.webservice.aks.AksServiceDeploymentConfiguration")
-AksWebservice = _stand_in("azureml.core.webservice.AksWebservice")
-AutoScaler = _stand_in("azureml.core.webservice.aks.AutoScaler")
-DataCollection = _stand_in("azureml.core.webservice.aks.DataCollection")
-LivenessProbeRequirements = _stand_in("azureml.core.webservice.aks.LivenessProbeRequirements")
+from lapis.sdk.aks_webservice import AksEndpoint as AksEndpoint
+from lapis.sdk.aks_webservice import AksWebservice as AksWebservice
+from lapis.sdk.deployment_config import AksEndpointDeploymentConfiguration as AksEndpointDeploymentConfiguration
+from lapis.sdk.deployment_config import AksServiceDeploymentConfiguration as AksServiceDeploymentConfiguration
+from lapis.sdk.service_parts import AksServiceAccessToken as AksServiceAccessToken
+from lapis.sdk.service_parts import AutoScaler as AutoScaler
+from lapis.sdk.service_parts import DataCollection as DataCollection
+from lapis.sdk.service_parts import LivenessProbeRequirements as LivenessProbeRequirements

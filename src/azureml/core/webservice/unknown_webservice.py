@@ -1,5 +1,3 @@
 """A web service of a kind that this release does not know."""
 
-from lapis.sdk.later import stand_in as _stand_in
-
-UnknownWebservice = _stand_in("azureml.core.webservice.UnknownWebservice")
+from lapis.sdk.unknown_webservice import UnknownWebservice as UnknownWebservice

@@ -1,13 +1,11 @@
 """What all web services have in common."""
 
-from azureml.core.webservice.aks import AutoScaler as AutoScaler
-from azureml.core.webservice.aks import DataCollection as DataCollection
-from azureml.core.webservice.aks import LivenessProbeRequirements as LivenessProbeRequirements
 from azureml.core.webservice.container_resource_requirements import (
     ContainerResourceRequirements as ContainerResourceRequirements,
 )
-from lapis.sdk.later import stand_in as _stand_in
-
-WebServiceAccessToken = _stand_in("azureml.core.webservice.webservice.WebServiceAccessToken")
-Webservice = _stand_in("azureml.core.Webservice")
-WebserviceDeploymentConfiguration = _stand_in("azureml.core.webservice.webservice.WebserviceDeploymentConfiguration")
+from lapis.sdk.deployment_config import WebserviceDeploymentConfiguration as WebserviceDeploymentConfiguration
+from lapis.sdk.service_parts import AutoScaler as AutoScaler
+from lapis.sdk.service_parts import DataCollection as DataCollection
+from lapis.sdk.service_parts import LivenessProbeRequirements as LivenessProbeRequirements
+from lapis.sdk.service_parts import WebServiceAccessToken as WebServiceAccessToken
+from lapis.sdk.webservice import Webservice as Webservice

@@ -46,6 +46,11 @@ def lineage(system: TheSystem, actor: TheActor, workspace_id: str, name: str, ve
     return answer(system.models.lineage(actor, workspace_id, name, version))
 
 
+@router.get("/{name}/{version}/no_code")
+def no_code(system: TheSystem, actor: TheActor, workspace_id: str, name: str, version: int) -> Response:
+    return answer(system.models.no_code(actor, workspace_id, name, version))
+
+
 @router.patch("/{name}/{version}")
 def change(
     system: TheSystem,

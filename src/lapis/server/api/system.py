@@ -19,9 +19,12 @@ from lapis.server.control.bulletin import Bulletin
 from lapis.server.control.computes import Computes
 from lapis.server.control.data import Data
 from lapis.server.control.environments import Environments
+from lapis.server.control.images import Images
 from lapis.server.control.models import Models
+from lapis.server.control.profiles import Profiles
 from lapis.server.control.reconciler import Reconciler
 from lapis.server.control.runs import Runs
+from lapis.server.control.services import Services
 from lapis.server.control.shelf import Shelf
 from lapis.server.control.workspaces import Workspaces
 
@@ -36,6 +39,9 @@ class System:
     computes: Computes
     data: Data
     models: Models
+    services: Services
+    images: Images
+    profiles: Profiles
     environments: Environments
     reconciler: Reconciler
     bulletin: Bulletin

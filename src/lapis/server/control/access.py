@@ -90,6 +90,10 @@ class Access:
             "The token is not this server's. Was LAPIS_TOKEN or config.json made for another server?"
         )
 
+    def service_secret(self, service_id: str) -> str:
+        """What the tokens that open one service are signed with."""
+        return self._sign(f"service:{service_id}")
+
     def sign_link(self, path: str, now: float) -> str:
         """A link to read one file for a few minutes without any other credential."""
         expires = int(now) + LINK_SECONDS

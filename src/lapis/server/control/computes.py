@@ -49,6 +49,7 @@ class Computes:
         self._fleet = fleet
         self._now = now
         self._wake = wake
+        self.used_by: Callable[[str, str], list[str]] = lambda workspace_id, name: []  # services, by name
 
     # -- what users do
 
@@ -104,6 +105,11 @@ class Computes:
         """Refused while runs use it or wait for it."""
         actor.may_change_workspace()
         asset = self._asset(workspace_id, name)
+        services = self.used_by(workspace_id, name)
+        if services:
+            raise Conflict(
+                f"Compute target '{name}' serves {', '.join(services)} and cannot be deleted. Delete the service first."
+            )
         active = self._active_runs(workspace_id, name)
         if active:
             raise Conflict(
@@ -163,7 +169,7 @@ class Computes:
 
     def _active_runs(self, workspace_id: str, name: str) -> list[str]:
         states = ("NotStarted", "Preparing", "Queued", "Running", "Finalizing")
-        where = RunFilter(workspace_id=workspace_id, target=name, states=states, archived=None)
+        where = RunFilter(workspace_id=workspace_id, target=name, states=states, archived=None, services=True)
         return [run.id for run in self._shelf.runs.find_all(where)]
 
     def _view(self, asset: Asset) -> dict[str, Any]:

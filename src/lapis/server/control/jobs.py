@@ -10,6 +10,7 @@ from lapis.domain.run import RunRecord
 from lapis.engines.base import JobSpec
 from lapis.server.control.access import Access
 
+_OF_SERVICES = 10 * 365 * 24 * 3600.0  # a service goes on until it is deleted
 _TOKEN_MARGIN = 7 * 24 * 3600.0  # how long after the last second of a run its agent may still deliver
 
 
@@ -28,7 +29,8 @@ def job_spec(
     code: Mapping[str, Any], now: float,
 ) -> JobSpec:  # fmt: skip
     job = dict(run.job or {})
-    expires = now + float(job.get("max_seconds") or 30 * 24 * 3600) + _TOKEN_MARGIN
+    longest = _OF_SERVICES if job.get("service") else 30 * 24 * 3600
+    expires = now + float(job.get("max_seconds") or longest) + _TOKEN_MARGIN
     body = {
         "kind": "script",
         "run_id": run.id,

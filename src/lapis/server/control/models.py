@@ -10,6 +10,7 @@ from typing import Any
 
 from lapis.domain.run import check_labels, check_text, with_properties
 from lapis.domain.tree import check_path
+from lapis.environments.no_code import no_code
 from lapis.errors import ModelNotFoundException, ModelPathNotFoundException, UserErrorException
 from lapis.server.control.access import Actor
 from lapis.server.control.shelf import Shelf
@@ -186,6 +187,19 @@ class Models:
                 "service first."
             )
         self._shelf.assets.change(workspace_id, asset.id, lambda found: replace(found, body={"gone": self._now()}))
+
+    def no_code(self, actor: Actor, workspace_id: str, name: str, version: int) -> dict[str, Any]:
+        """The runtime that serves it without code, and the environment for that."""
+        actor.may_read(workspace_id)
+        body = self._asset(workspace_id, name, version).body
+        hashes = {str(file["path"]): str(file["hash"]) for file in body["files"]}
+
+        def read(path: str) -> bytes:
+            with self._shelf.blobs.open(hashes[path]) as file:
+                return file.read()
+
+        runtime, definition = no_code(body["framework"], body["framework_version"], list(hashes), read)
+        return {"runtime": runtime, "definition": definition}
 
     def lineage(self, actor: Actor, workspace_id: str, name: str, version: int) -> dict[str, Any]:
         """The run that made it, the datasets that the run read, and the services that serve it."""

@@ -9,10 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 from lapis.domain import run as rules
 from lapis.domain.compute import Wants
 from lapis.domain.run import RunRecord, RunState
+from lapis.domain.services import EXPERIMENT as SERVICES
 from lapis.engines import processes
 from lapis.engines.base import Engine, Handle, JobState, Place
 from lapis.errors import AzureMLException, NotFound
@@ -69,6 +71,8 @@ class Reconciler:
         self._wanted: dict[str, tuple[int, int]] = {}
         self._build_log_told: dict[str, int] = {}  # by run
         self._served: dict[str, int] = {}  # the last launch of each experiment, by number
+        self.look_after_services: Callable[[], None] = lambda: None
+        self.service_secrets: Callable[[RunRecord], dict[str, Any]] = lambda run: {}  # what is told only at launch
         self._host = socket.gethostname()
         self._owned_seen = 0.0
         self._thread = threading.Thread(target=self._loop, name="reconciler", daemon=True)
@@ -108,6 +112,7 @@ class Reconciler:
             if self._now() - self._owned_seen > _OWNED_EVERY:
                 self._owned_seen = self._now()
                 self._mind_interactive(self._shelf.runs.owned())
+            self.look_after_services()
             self._mind_building(self._shelf.runs.building())
             queued = self._shelf.runs.queued()
             self._forget_ended({run.id for run in launched} | {run.id for run in queued})
@@ -271,10 +276,7 @@ class Reconciler:
         by_id = {run.id: run for run in order}
         for run_id, nodes in given:
             waiting = by_id.pop(run_id)
-            run = self._shelf.runs.get(waiting.workspace_id, waiting.id)
-            if not run.ended and run.handle is None:  # not cancelled meanwhile
-                self._launch(run, self._computes.engine(cluster), "", [node.place for node in nodes])
-                self._served[run.experiment] = max(self._served.values(), default=0) + 1
+            self._launch_if_wanted(waiting, self._computes.engine(cluster), [node.place for node in nodes])
         for place, waiting in enumerate(by_id.values(), start=1):
             self._waits[waiting.id] = self._computes.why_waiting(cluster, place, self._wants(waiting)[0])
 
@@ -307,19 +309,27 @@ class Reconciler:
         self._change(run, apply)
 
     def _launch_queued(self, queued: list[Queued], launched: list[RunRecord]) -> None:
-        busy: list[Queued | RunRecord] = [run for run in launched if run.job is not None]
+        for waiting in [run for run in queued if run.experiment == SERVICES]:  # they take no slot: they never end
+            queued.remove(waiting)
+            self._launch_if_wanted(waiting, self._fleet.engine(LOCAL))
+        busy: list[Queued | RunRecord] = [run for run in launched if run.job is not None and run.experiment != SERVICES]
         for waiting in fair_order(queued, busy, self._served):
             # a parent that waits for its children would keep them from starting: it does not count
             parents = {run.parent_id for run in (*queued, *busy)}
             if sum(1 for run in busy if run.id not in parents) >= self._max_runs:
                 break
-            run = self._shelf.runs.get(waiting.workspace_id, waiting.id)
             queued.remove(waiting)
-            if not run.ended and run.handle is None:  # not cancelled meanwhile
-                self._launch(run, self._fleet.engine(LOCAL), "")
-                self._served[run.experiment] = max(self._served.values(), default=0) + 1
+            if self._launch_if_wanted(waiting, self._fleet.engine(LOCAL)):
                 busy.append(waiting)
         self._places = {run.id: place for place, run in enumerate(fair_order(queued, busy, self._served), start=1)}
+
+    def _launch_if_wanted(self, waiting: Queued, engine: Engine, nodes: Sequence[Place] | None = None) -> bool:
+        run = self._shelf.runs.get(waiting.workspace_id, waiting.id)
+        if run.ended or run.handle is not None:  # cancelled meanwhile
+            return False
+        self._launch(run, engine, "", nodes)
+        self._served[run.experiment] = max(self._served.values(), default=0) + 1
+        return True
 
     def waiting(self, run: RunRecord) -> tuple[str, str] | None:
         """Why a queued run waits, and what ends it: an observation, so it is told and never stored."""
@@ -343,12 +353,15 @@ class Reconciler:
         else:
             experiment = self._shelf.workspaces.experiments(run.workspace_id, run.experiment)[0]
             tree = self._shelf.snapshots.get(run.snapshot_id or "")
-            packs = self._shelf.blobs.packs_of(entry.hash for entry in tree)
+            wanted = [*(entry.hash for entry in tree), *_model_files(run)]
+            packs = self._shelf.blobs.packs_of(wanted)
             code = {"manifest": tree.to_json(), "packs": packs}
             spec = job_spec(run, workspace, experiment, self._access, self._address, code, self._now())
             if run.job.get("environment"):
                 lock = self._workshop.lock(run.job["environment"]["lock"]).to_json()
                 spec = replace(spec, body={**spec.body, "lock": lock, "environments": self._workshop.root})
+            if run.job.get("service"):
+                spec = replace(spec, body={**spec.body, **self.service_secrets(run)})
         if nodes is None:  # launched again: on the nodes that it has
             nodes = self._computes.places_of(run)
         spec = replace(spec, nodes=tuple(nodes))
@@ -373,6 +386,12 @@ class Reconciler:
 
     def _change(self, run: RunRecord, how: Callable[[RunRecord], RunRecord]) -> RunRecord:
         return self._shelf.runs.change(run.workspace_id, run.id, how)
+
+
+def _model_files(run: RunRecord) -> list[str]:
+    """The hashes of what a service's models are made of."""
+    models = ((run.job or {}).get("service") or {}).get("models") or []
+    return [file["hash"] for model in models for file in model["files"]]
 
 
 def _retries(run: RunRecord) -> int:

@@ -11,6 +11,7 @@ from lapis.agent.mpi import find_mpirun
 from lapis.domain import run as rules
 from lapis.domain.metrics import Point, assemble, parse_lines
 from lapis.domain.run import RunRecord, RunState
+from lapis.domain.services import SERVICE_RUN
 from lapis.domain.tree import check_path
 from lapis.environments.resolve import number_of_packages
 from lapis.errors import Conflict, NotFound, UserErrorException
@@ -71,11 +72,21 @@ class Runs:
         self._now = now
         self._wake = wake
         self._heard: dict[str, float] = {}
+        # what the front of a service says of itself, and what it is to know: told by the agent with its reports
+        self.service_told: Callable[[RunRecord, Mapping[str, Any]], dict[str, Any] | None] = lambda run, told: None
 
     # -- made and found
 
     def create(self, actor: Actor, workspace_id: str, many: list[NewRun]) -> list[RunRecord]:
         """Make runs of one experiment: all of them, or none."""
+        for new in many:
+            rules.check_experiment_name(new.experiment)
+            if new.type == SERVICE_RUN or "service" in (new.job or {}):
+                raise UserErrorException("The runs of services are made by the server: deploy a model instead.")
+        return self.make(actor, workspace_id, many)
+
+    def make(self, actor: Actor, workspace_id: str, many: list[NewRun]) -> list[RunRecord]:
+        """As `create`, for the server's own runs too."""
         made = [self._begin(actor, workspace_id, new) for new in many]
         experiment = new_experiment(many[0].experiment, self._now())
         kept = self._shelf.runs.add_many(made, experiment)
@@ -90,7 +101,6 @@ class Runs:
 
     def _begin(self, actor: Actor, workspace_id: str, new: NewRun) -> RunRecord:
         parent = self._parent(actor, workspace_id, new)
-        rules.check_experiment_name(new.experiment)
         rules.check_run_id(new.run_id)
         if new.job is not None:
             new = self._checked(workspace_id, new)
@@ -361,6 +371,8 @@ class Runs:
             self._settle(run, children)
         self._bulletin.tell(run_id)
         reply = {"positions": positions, "cancel": run.cancel_requested, "state": run.state.value}
+        if header.get("service"):
+            reply["service"] = self.service_told(run, header["service"])
         return {**reply, "nodes": list(run.nodes)} if run.nodes else reply
 
     def _take_log(self, workspace_id: str, run_id: str, name: str, offset: int, data: memoryview) -> int:

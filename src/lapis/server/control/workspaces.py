@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lapis.domain.run import check_experiment_name, check_labels
+from lapis.domain.services import EXPERIMENT as SERVICES
 from lapis.errors import Conflict, NotFound, UserErrorException, WorkspaceException
 from lapis.server.control.access import Actor
 from lapis.server.control.shelf import Shelf
+from lapis.server.store.assets import SERVICE
 
 DEFAULT = ("local", "local", "default")  # subscription, resource group and name of the workspace that always exists
 _NAME = re.compile(r"[a-zA-Z0-9][\w-]{1,32}", re.ASCII)
@@ -91,6 +93,12 @@ class Workspaces:
     def delete(self, actor: Actor, workspace_id: str) -> None:
         actor.may_change_workspace()
         workspace = self.get(actor, workspace_id)
+        services = [each.name for each in self._shelf.assets.find(workspace_id, SERVICE)]
+        if services:
+            raise Conflict(
+                f"Workspace '{workspace['name']}' has services: {', '.join(services)}. Delete them first; `lapis "
+                "service list` shows them."
+            )
         live = self._shelf.runs.count_active(workspace_id)
         if live:
             raise Conflict(
@@ -114,7 +122,8 @@ class Workspaces:
         return [
             experiment
             for experiment in self._store.experiments(workspace_id, name)
-            if (experiment["archived_at"] is not None) in wanted
+            if experiment["name"] != SERVICES
+            and (experiment["archived_at"] is not None) in wanted
             and all(k in experiment["tags"] and v in (None, experiment["tags"][k]) for k, v in tags.items())
         ]
 
@@ -144,7 +153,7 @@ class Workspaces:
 def new_experiment(name: str, now: float) -> dict[str, Any]:
     return {
         "id": str(uuid.uuid4()),
-        "name": check_experiment_name(name),
+        "name": name if name == SERVICES else check_experiment_name(name),
         "created_at": now,
         "archived_at": None,
         "tags": {},

@@ -19,12 +19,14 @@ from sqlalchemy import (
     func,
     insert,
     literal_column,
+    or_,
     select,
     update,
 )
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from lapis.domain.run import RunRecord, RunState
+from lapis.domain.services import SERVICE_RUN
 from lapis.errors import Conflict, NotFound
 from lapis.server.store.database import Database
 from lapis.server.store.prepared import Prepared
@@ -57,6 +59,7 @@ class RunFilter:
     archived: bool | None = False  # None: both
     oldest_first: bool = False
     best_by: tuple[str, str] | None = None  # (metric, "maximize" | "minimize")
+    services: bool = False  # the runs that services live in too
 
 
 class Queued(NamedTuple):
@@ -241,6 +244,8 @@ def _select(where: RunFilter) -> Select[Any]:
         query = query.where(runs.c.parent_id.is_(None))
     if where.type is not None:
         query = query.where(runs.c.type == where.type)
+    elif not where.services:
+        query = query.where(or_(runs.c.type.is_(None), runs.c.type != SERVICE_RUN))
     if where.target is not None:
         query = query.where(runs.c.target == where.target)
     if where.states:

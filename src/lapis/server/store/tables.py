@@ -136,7 +136,7 @@ journals = Table(
     Column("position", BigInteger, nullable=False),
 )
 
-# Whatever is registered under a name: datastores (one version), datasets; models and environments later.
+# Whatever is registered under a name: datastores, services (one version), datasets, models, environments.
 assets = Table(
     "assets",
     metadata,

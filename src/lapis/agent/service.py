@@ -1,0 +1,294 @@
+"""The front of a service, as its agent starts and follows it: models laid out, service.json written, news passed on.
+
+Below the run's folder, as a scoring script finds them in Azure:
+
+    app/                         the working folder
+      azureml-models/NAME/VERSION/...
+      <name of the source folder>/score.py, or score.py itself where it came alone
+    service.json, state.json     what the front is told, and what it tells
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lapis.agent import prepare
+from lapis.agent.blobs import Blobs
+from lapis.agent.crew import Member
+from lapis.agent.data import Canceled
+from lapis.domain.tree import resolve_under
+from lapis.environments.build import build_and_hold
+from lapis.environments.commands import Stopped
+from lapis.environments.values import Lock
+from lapis.errors import UserErrorException
+from lapis.sdk.client import Client
+
+_MODELS = "azureml-models"
+_CHUNK = 1 << 20
+# What makes a run of a process: a scoring script is none, so that Run.get_context() does not take it for one.
+_OF_RUNS = ("AZUREML_RUN_", "AZUREML_ROOT_RUN_ID", "AZUREML_EXPERIMENT_ID", "AZUREML_ARM_PROJECT_NAME",
+            "AZUREML_OUTPUT_DIRECTORY", "AZUREML_LOGDIRECTORY_PATH", "LAPIS_RUN_FOLDER",
+            "LAPIS_ADDRESS_FILE")  # fmt: skip
+
+_NOT_OURS = ("PYTHONHOME", "LAPIS_TOKEN")
+
+
+class Front:
+    def __init__(self, job: Mapping[str, Any], folder: str) -> None:
+        self._job = job
+        self._wish: Mapping[str, Any] = job["service"]
+        self._folder = folder
+        self._app = os.path.join(folder, "app")
+        self._description = os.path.join(folder, "service.json")
+        self._state = os.path.join(folder, "state.json")
+        self._seen = 0
+        self._python = str(job.get("python") or sys.executable)
+        self._ready: Any = None
+        self._held: Any = None
+
+    # -- started
+
+    def member(
+        self, code: str, log: str, client: Client, node: Mapping[str, Any], canceled: Callable[[], bool]
+    ) -> Member:
+        """Everything laid out; the one process to start."""
+        if self._job.get("container"):
+            raise UserErrorException("A service runs without a container: name its packages, they are installed.")
+        self._lay_out_app(code)
+        self._lay_out_models(client)
+        variables = self._variables(code)
+        load = self._load(log, variables, canceled)
+        description = self._describe(node, variables, load)
+        _write(self._description, description)
+        argv = [self._front_python(log, canceled), "-m", "lapis.serving", self._description]
+        own = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
+        own.update(LAPIS_MEMBER=self._member, PYTHONPATH=_our_packages())
+        return Member("", self._folder, log, "user_logs/std_log.txt", argv, own, self._app)
+
+    def _front_python(self, log: str, canceled: Callable[[], bool]) -> str:
+        """Ours; where Lapis is not installed, that of an environment made for the front."""
+        if not self._job.get("front_lock"):
+            return sys.executable
+        lock, root = Lock.from_json(self._job["front_lock"]), self._job["environments"]
+        try:
+            folder, self._held = build_and_hold(lock, None, root, lambda line: _say(log, line), canceled)
+        except Stopped:
+            raise Canceled("while the environment of its front was being built") from None
+        return os.path.join(folder, "bin", "python")
+
+    @property
+    def _member(self) -> str:
+        return str(self._job["run_id"])
+
+    def _lay_out_app(self, code: str) -> None:
+        shutil.rmtree(self._app, ignore_errors=True)
+        os.makedirs(self._app)
+        if self._wish["folder"]:
+            os.symlink(code, os.path.join(self._app, self._wish["folder"]))
+            return
+        for name in os.listdir(code):
+            if name not in ("outputs", "logs"):
+                os.symlink(os.path.join(code, name), os.path.join(self._app, name))
+
+    def _lay_out_models(self, client: Client) -> None:
+        """Linked where that can be, so that a model of any size takes no time and no room."""
+        with Blobs(client, self._job.get("blobs"), self._job.get("packs") or ()) as blobs:
+            for model in self._wish["models"]:
+                for file in model["files"]:
+                    target = resolve_under(self._model_folder(model), file["path"])
+                    os.makedirs(os.path.dirname(target), exist_ok=True)
+                    if not self._link(file["hash"], target):
+                        _copy(blobs, file["hash"], target)
+
+    def _link(self, digest: str, target: str) -> bool:
+        root = self._job.get("blobs")
+        if not root:
+            return False
+        source = os.path.join(root, digest[:2], digest[2:])
+        try:
+            os.chmod(source, 0o400)  # whoever writes to it would change the stored model
+            os.link(source, target)
+        except OSError:
+            return False  # packed, on another disk, or on another machine
+        return True
+
+    def _model_folder(self, model: Mapping[str, Any]) -> str:
+        return os.path.join(self._app, _MODELS, model["name"], str(model["version"]))
+
+    def _variables(self, code: str) -> dict[str, str]:
+        """What a scoring script finds, as Azure sets it."""
+        self._python = str(self._job.get("python") or sys.executable)  # known only now
+        found = prepare.surroundings(self._job, code, self._folder, self._python)
+        found = {name: value for name, value in found.items() if not name.startswith(_OF_RUNS)}
+        models, folder = self._wish["models"], self._wish["folder"]
+        if models:
+            root = os.path.join(self._app, _MODELS)
+            found["AZUREML_MODEL_DIR"] = self._model_folder(models[0]) if len(models) == 1 else root
+        source = os.path.join(self._app, folder) if folder else self._app
+        found.update(
+            {
+                "AML_APP_ROOT": self._app,
+                "AZUREML_SOURCE_DIRECTORY": folder or "",
+                "AZUREML_ENTRY_SCRIPT": os.path.join(folder or "", self._wish["entry_script"] or ""),
+                "SERVICE_NAME": self._wish["name"],
+                "WORKSPACE_NAME": self._job["workspace"]["name"],
+                "LAPIS_MEMBER": self._member,
+                "PYTHONPATH": os.pathsep.join(
+                    filter(None, [self._app, source, prepare.light_packages(self._folder), _given_path(self._job)])
+                ),
+            }
+        )
+        return found
+
+    def _load(self, log: str, variables: dict[str, str], canceled: Callable[[], bool]) -> dict[str, Any]:
+        """What the workers load. A model that is served without code may become another one first."""
+        plan = self._wish["no_code"]
+        if plan is None:
+            return {"script": os.path.join(self._app, self._wish["folder"] or "", self._wish["entry_script"])}
+        model = os.path.join(self._model_folder(self._wish["models"][0]), plan["model"])
+        if not self._job.get("lock"):
+            return {"runtime": plan["runtime"], "model": model, "sample": None}
+        from lapis.environments import conversion  # late: most services have code
+
+        lock, root = Lock.from_json(self._job["lock"]), self._job["environments"]
+        try:
+            ready = conversion.ready_to_serve(
+                plan["runtime"], model, lock, root, lambda line: _say(log, line), canceled, into=self._app
+            )
+        except Stopped:
+            raise Canceled("while its model was being converted") from None
+        self._ready = ready  # holds its environment as long as this process and the keeper it forks live
+        self._python = ready.python
+        variables.update(ready.variables)
+        return {"runtime": ready.runtime, "model": ready.model, "sample": None}
+
+    def _describe(
+        self, node: Mapping[str, Any], variables: Mapping[str, str], load: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        wish = self._wish
+        return {
+            "live": self._job["live_mark"],
+            "service": {"id": wish["id"], "name": wish["name"], "revision": wish["revision"]},
+            "listen": {"host": self._host(node), "port": wish["port"], "handover": _handover(wish, self._host(node))},
+            **self._live(self._job["live"]),
+            "cors": _origins(variables),
+            "worker": {
+                "argv": [self._python, "-m", "lapis.serving.worker"],
+                "cwd": self._app,
+                "environ": dict(variables),
+            },
+            "load": dict(load),
+            **{name: wish[name] for name in ("replicas", "limits", "probe", "app_insights")},
+            "batch": {"largest": 64, "wait_ms": 0},
+            "collect": os.path.join(wish["sockets"] or self._folder, wish["id"], "collected")
+            if wish["collect"]
+            else None,
+            "report": {"file": self._state},
+        }
+
+    def _host(self, node: Mapping[str, Any]) -> str:
+        return str(self._wish["host"] or node.get("address") or "127.0.0.1")
+
+    # -- told while it runs
+
+    def take_up(self, live: Mapping[str, Any]) -> None:
+        """New keys or routes: written where the front looks every second."""
+        description = _read(self._description)
+        if not description:
+            return
+        if description.get("live") != live["mark"]:
+            _write(self._description, {**description, **self._live(live), "live": live["mark"]})
+
+    def _live(self, live: Mapping[str, Any]) -> dict[str, Any]:
+        auth, secret = dict(live["auth"]), os.path.join(self._folder, "token_secret")
+        value = auth.pop("token_secret")
+        if value:
+            with open(os.open(secret, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                file.write(value)
+        return {"auth": {**auth, "token_secret_file": secret if value else None}, "routes": live["routes"]}
+
+    # -- what it tells
+
+    def changed(self) -> bool:
+        """Whether the front has said something since it was last passed on."""
+        return _stamp(self._state) != self._seen
+
+    def told(self) -> dict[str, Any]:
+        self._seen = _stamp(self._state)
+        front = _read(self._state)
+        described = _read(self._description).get("listen") or {}
+        return {"front": front or None, "live": front.get("live"), "host": described.get("host")}
+
+
+def _origins(variables: Mapping[str, str]) -> list[str]:
+    """Which pages may ask from a browser: none, as in Azure, unless the environment says so."""
+    return [each.strip() for each in variables.get("AML_CORS_ORIGINS", "").split(",") if each.strip()]
+
+
+def _say(log: str, line: str) -> None:
+    with open(log, "a") as file:
+        file.write(f"Lapis: {line}\n")
+
+
+def _handover(wish: Mapping[str, Any], host: str) -> str:
+    """A socket that is the same for every revision of a service at this address."""
+    folder = wish["sockets"] or os.path.join(tempfile.gettempdir(), f"lapis-services-{os.getuid()}")
+    path = os.path.join(folder, f"{wish['place']}-{host}.sock")
+    if len(os.fsencode(path)) > 100:  # the kernel takes no longer ones
+        short = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+        folder = os.path.join(tempfile.gettempdir(), f"lapis-services-{os.getuid()}")
+        path = os.path.join(folder, short + ".sock")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return path
+
+
+def _our_packages() -> str:
+    import lapis
+
+    return os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
+
+
+def _given_path(job: Mapping[str, Any]) -> str:
+    given: Mapping[str, str] = job.get("environment_variables") or {}
+    return str(given.get("PYTHONPATH") or "")
+
+
+def _copy(blobs: Blobs, digest: str, target: str) -> None:
+    found = hashlib.sha256()
+    with blobs.open(digest) as source, open(target, "wb") as file:
+        for chunk in iter(lambda: source.read(_CHUNK), b""):
+            found.update(chunk)
+            file.write(chunk)
+    if found.hexdigest() != digest:
+        raise UserErrorException(
+            f"A file of the model is damaged where it is stored ({digest[:12]}). Register it again."
+        )
+
+
+def _stamp(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        with open(path) as file:
+            found: dict[str, Any] = json.load(file)
+            return found
+    except (FileNotFoundError, ValueError):
+        return {}
+
+
+def _write(path: str, value: Mapping[str, Any]) -> None:
+    with open(os.open(path + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(value, file)
+    os.replace(path + ".tmp", path)
