@@ -37,7 +37,7 @@ def main():
     options = argparse.ArgumentParser()
     options.add_argument("--data", default="data", help="the folder or file with digits.npz")
     options.add_argument("--epochs", type=int, default=4)
-    options.add_argument("--rate", type=float, default=0.002)
+    options.add_argument("--rate", type=float, default=0.004)
     given = options.parse_args()
 
     run = Run.get_context()
@@ -52,10 +52,10 @@ def main():
     model = tf.keras.Sequential(
         [
             layers.Input((28, 28, 1), name="pixels"),
-            layers.Conv2D(12, 5, strides=2, padding="same", activation="relu"),
-            layers.Conv2D(24, 5, strides=2, padding="same", activation="relu"),
+            layers.Conv2D(8, 5, strides=2, padding="same", activation="relu"),
+            layers.Conv2D(16, 5, strides=2, padding="same", activation="relu"),
             layers.Flatten(),
-            layers.Dropout(0.3),
+            layers.Dropout(0.2),
             layers.Dense(64, activation="relu"),
             layers.Dense(10, activation="softmax", name="digits"),
         ]

@@ -160,7 +160,7 @@ class Front:
         lock, root = Lock.from_json(self._job["lock"]), self._job["environments"]
         try:
             ready = conversion.ready_to_serve(
-                plan["runtime"], model, lock, root, lambda line: _say(log, line), canceled
+                plan["runtime"], model, lock, root, lambda line: _say(log, line), canceled, into=self._app
             )
         except Stopped:
             raise Canceled("while its model was being converted") from None

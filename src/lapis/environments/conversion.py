@@ -2,15 +2,15 @@
 
 For whoever prepares a service (the agent), one call:
 
-    ready = conversion.ready_to_serve(runtime, model, lock, root, tell, canceled, sample)
+    ready = conversion.ready_to_serve(runtime, model, lock, root, tell, canceled, sample, into)
 
 `runtime` and the definition behind `lock` are what no_code.no_code() gave; `model` is the file or folder on this
 machine, `root` the machine's environments. It builds what is missing, converts where that can be done, and returns what
 to serve: `ready.runtime`, `ready.model`, and `ready.python` with `ready.variables` to serve it in. A file counts only
-if it answers as the original does; what cannot be converted is served by TensorFlow itself, and `tell` hears why. What
-is in use is held as long as this process lives.
+if it answers as the original does; what cannot be converted is served by TensorFlow itself, and `tell` hears why. The
+environment is held as long as this process lives; the file gets a name in the folder `into`, which is the caller's own.
 
-What was made stays in LAPIS_HOME/cache/onnx/<hash of model, converter and server>/:
+What was made stays in LAPIS_HOME/cache/onnx/<hash of model, converter and server>/ until newer ones need the room:
 
     model.onnx, report.json     the file, and how far its answers are from the original's; or
     impossible.json             why there is none
@@ -40,6 +40,8 @@ from lapis.errors import AzureMLException, ServiceException
 
 _CANNOT = 4  # how lapis.serving.convert ends where it is sure
 _FORMAT = 1
+_NAME_LENGTH = 32
+_KEEP_BYTES = 5 << 30
 _SAY_EVERY = 30.0  # seconds
 _OF_THE_ASKER = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LAPIS_TOKEN", "AZUREML_RUN_TOKEN")
 
@@ -69,7 +71,14 @@ class NotConverted(Exception):
 
 
 def ready_to_serve(
-    runtime: str, model: str, lock: Lock, root: str, tell: Tell, canceled: Canceled = never, sample: str | None = None
+    runtime: str,
+    model: str,
+    lock: Lock,
+    root: str,
+    tell: Tell,
+    canceled: Canceled = never,
+    sample: str | None = None,
+    into: str | None = None,
 ) -> Ready:
     """See above. Raises what building an environment raises, and Stopped."""
     folder, file = build_and_hold(lock, None, root, tell, canceled)
@@ -78,7 +87,7 @@ def ready_to_serve(
         return own
     try:
         serving = serving_lock(root, tell)
-        made = converted(model, lock, serving, root, tell, canceled, sample)
+        made = converted(model, lock, serving, root, tell, canceled, sample, into)
     except (AzureMLException, ServiceException, NotConverted) as error:
         why = getattr(error, "message", "") or str(error)
         tell(f"Not converted to ONNX: {why.rstrip('.')}. TensorFlow itself serves the model.")
@@ -98,8 +107,9 @@ def converted(
     tell: Tell,
     canceled: Canceled = never,
     sample: str | None = None,
+    into: str | None = None,
 ) -> Converted:
-    """The ONNX file, found or made in the environment of `lock` and compared in that of `serving`.
+    """The ONNX file, found or made in the environment of `lock` and compared in that of `serving`; linked `into`.
 
     Raises NotConverted, Stopped, and what building an environment raises.
     """
@@ -111,13 +121,14 @@ def converted(
         if fresh:
             tell("Converting the model to ONNX, in the environment of its own TensorFlow")
             _make(model, lock, serving, root, folder, tell, canceled, sample)
-    os.utime(folder)
-    why = _read(os.path.join(folder, "impossible.json"))
-    if why is not None:
-        raise NotConverted(str(why["reason"]))
-    report = _read(os.path.join(folder, "report.json"))
-    assert report is not None
-    return Converted(os.path.join(folder, "model.onnx"), report, fresh)
+            _make_room(root, folder)
+        os.utime(folder)
+        why = _read(os.path.join(folder, "impossible.json"))
+        if why is not None:
+            raise NotConverted(str(why["reason"]))
+        report = _read(os.path.join(folder, "report.json")) or {}
+        path = os.path.join(folder, "model.onnx")
+        return Converted(_linked(path, into) if into else path, report, fresh)
 
 
 def described(made: Converted) -> str:
@@ -153,7 +164,7 @@ def _name(model: str, lock: Lock, serving: Lock, sample: str | None) -> str:
 
     converter = os.path.join(os.path.dirname(lapis.serving.__file__), "convert.py")
     parts = [_FORMAT, _hash(model), lock.hash, serving.hash, _hash(converter), _hash(sample) if sample else ""]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_NAME_LENGTH]
 
 
 def _hash(path: str) -> str:
@@ -188,6 +199,29 @@ def _make(
             _write(os.path.join(made, "impossible.json"), {"reason": str(error)})
         shutil.rmtree(folder, ignore_errors=True)
         os.rename(made, folder)
+
+
+def _make_room(root: str, keep: str) -> None:
+    """Remove what was not used for longest while all takes too much. Services have names of their own for theirs."""
+    folders = [entry.path for entry in os.scandir(store(root)) if entry.is_dir() and len(entry.name) == _NAME_LENGTH]
+    taken = {folder: sum(entry.stat().st_size for entry in os.scandir(folder)) for folder in folders}
+    for folder in sorted(taken, key=lambda each: os.stat(each).st_mtime):
+        if sum(taken.values()) <= _KEEP_BYTES:
+            return
+        if folder != keep:
+            shutil.rmtree(folder, ignore_errors=True)
+            del taken[folder]
+
+
+def _linked(path: str, into: str) -> str:
+    target = os.path.join(into, os.path.basename(path))
+    if os.path.exists(target):
+        os.unlink(target)
+    try:
+        os.link(path, target)
+    except OSError:  # on another disk
+        shutil.copyfile(path, target)
+    return target
 
 
 class _Impossible(NotConverted):

@@ -42,9 +42,7 @@ class _Onnx(Runtime):
         return {name: _array(each) for name, each in zip(self._names, found)}
 
 
-_REFUSED = tuple(
-    getattr(onnxruntime.capi.onnxruntime_pybind11_state, name) for name in ("InvalidArgument", "RuntimeException")
-)
+_REFUSED = onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument
 
 
 def _session(path: str) -> Any:
