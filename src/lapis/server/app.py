@@ -30,6 +30,7 @@ from lapis.server.control.models import Models
 from lapis.server.control.reconciler import Reconciler
 from lapis.server.control.runs import Runs
 from lapis.server.control.shelf import open_shelf
+from lapis.server.control.sweeps import Sweeps
 from lapis.server.control.workshop import Workshop
 from lapis.server.control.workspaces import Workspaces
 from lapis.server.gate import Gate
@@ -45,7 +46,10 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Ca
     fleet = Fleet(settings.home)
     computes = Computes(shelf, fleet, now, lambda: reconciler.wake())
     workshop = Workshop(os.path.join(settings.home, "environments"), lambda: reconciler.wake())
-    runs = Runs(shelf, bulletin, workshop, computes, now, lambda: reconciler.wake())
+    runs = Runs(
+        shelf, bulletin, workshop, computes, now, lambda: reconciler.wake(), lambda run: sweeps.begin(run)
+    )  # fmt: skip
+    sweeps = Sweeps(shelf, runs, bulletin, now)
     address = Address(url, settings.address_file, shelf.blobs.root, settings.web)
     reconciler = Reconciler(shelf, runs, computes, fleet, workshop, access, address, settings.max_runs, now)
     system = System(
@@ -54,6 +58,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Ca
         access=access,
         workspaces=Workspaces(shelf, now),
         runs=runs,
+        sweeps=sweeps,
         models=Models(shelf, now),
         data=Data(shelf, settings.home, now, rule_of(settings.web)),
         computes=computes,
@@ -71,8 +76,10 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         system.reconciler.start()
+        system.sweeps.start()
         ready()
         yield
+        system.sweeps.stop()
         system.reconciler.stop()
         system.shelf.database.close()
 

@@ -1,0 +1,147 @@
+"""Which runs of a search are stopped early: the policies of SDK v1, and ASHA.
+
+An interval is one report of the primary metric. A policy looks at a run at every multiple of `evaluation_interval` that
+is not before `delay_evaluation`, and compares it with all runs that came as far, as they were there: a young run is not
+held against what older ones reached later. Numbers are turned round for a metric to minimize, so greater is better.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from typing import Any, Mapping, NamedTuple, Sequence
+
+from lapis.errors import HyperDriveConfigException
+
+NONE, BANDIT, MEDIAN, TRUNCATION, ASHA = "Default", "Bandit", "MedianStopping", "TruncationSelection", "Asha"
+_COMMON = {"evaluation_interval": 1, "delay_evaluation": 0}
+DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    NONE: {},
+    BANDIT: {**_COMMON, "slack_factor": None, "slack_amount": None},
+    MEDIAN: _COMMON,
+    TRUNCATION: {**_COMMON, "truncation_percentage": None, "exclude_finished_jobs": False},
+    ASHA: {"reduction_factor": 3, "first_rung": 1},
+}
+
+
+class Standing(NamedTuple):
+    """A run at an interval: the best it had reported by then, and the average of its reports."""
+
+    best: float
+    average: float
+
+
+class Policy(NamedTuple):
+    name: str
+    properties: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "properties": dict(self.properties)}
+
+
+def check_policy(name: Any, properties: Mapping[str, Any]) -> Policy:
+    if name not in DEFAULTS:
+        raise HyperDriveConfigException(f"There is no policy {name!r}. Known: {', '.join(DEFAULTS)}.")
+    unknown = sorted(set(properties) - set(DEFAULTS[name]))
+    if unknown:
+        raise HyperDriveConfigException(f"The {name} policy does not know {', '.join(unknown)}.")
+    values = {**DEFAULTS[name], **properties}
+    for what in ("evaluation_interval", "first_rung"):
+        if what in values:
+            _check_whole(what, values[what], 1)
+    if "delay_evaluation" in values:
+        _check_whole("delay_evaluation", values["delay_evaluation"], 0)
+    if name == BANDIT:
+        _check_slack(values["slack_factor"], values["slack_amount"])
+    if name == TRUNCATION:
+        _check_whole("truncation_percentage", values["truncation_percentage"], 1, 99)
+    if name == ASHA and not (_is_number(values["reduction_factor"]) and values["reduction_factor"] > 1):
+        raise HyperDriveConfigException(f"reduction_factor must be above 1, not {values['reduction_factor']!r}.")
+    return Policy(name, values)
+
+
+def looks_at(policy: Policy, interval: int) -> bool:
+    """Whether the policy looks at a run when it has reported so often."""
+    if policy.name == NONE:
+        return False
+    if policy.name == ASHA:
+        rung = policy.properties["first_rung"]
+        while rung < interval:
+            rung = math.ceil(rung * policy.properties["reduction_factor"])
+        return bool(rung == interval)
+    every, delay = policy.properties["evaluation_interval"], policy.properties["delay_evaluation"]
+    return bool(interval % every == 0 and interval >= delay)
+
+
+class Ranking:
+    """All runs that reached one interval, in order. Adding and asking cost next to nothing, however many there are."""
+
+    def __init__(self) -> None:
+        self._standings: dict[int, Standing] = {}
+        self._by_best: list[tuple[float, int]] = []  # the worst first; of equals, the latest
+        self._averages: list[float] = []
+
+    def add(self, number: int, standing: Standing) -> None:
+        self._standings[number] = standing
+        insort(self._by_best, (standing.best, -number))
+        insort(self._averages, standing.average)
+
+    def verdict(self, policy: Policy, number: int, live: Sequence[int], sign: int) -> str | None:
+        """Why the run is to be stopped, with the numbers; None if it may go on. `live` are those that still run."""
+        standing, best, given = self._standings[number], self._by_best[-1][0], policy.properties
+        mine = f"{sign * standing.best:.6g}"
+        if policy.name == BANDIT:
+            allowed = _allowed(best, given)
+            if standing.best >= allowed:
+                return None
+            by = "slack_factor" if given["slack_factor"] is not None else "slack_amount"
+            than = f"{sign * allowed:.6g}: the best is {sign * best:.6g}, and {by} is {given[by]:g}"
+            return f"{mine} is worse than {than}"
+        if policy.name == MEDIAN:
+            median = _median(self._averages)
+            if standing.best >= median:
+                return None
+            of = f"the median of the averages of {len(self._averages)} runs"
+            return f"its best, {mine}, is worse than {sign * median:.6g}, {of}"
+        order = self._by_best
+        if policy.name == TRUNCATION and given["exclude_finished_jobs"]:
+            order = sorted((self._standings[each].best, -each) for each in live if each in self._standings)
+        place = bisect_left(order, (standing.best, -number))  # how many are worse
+        if policy.name == TRUNCATION:
+            cut = len(order) * given["truncation_percentage"] // 100
+            rule = f"the lowest {given['truncation_percentage']} % of {len(order)} runs are stopped"
+        else:
+            cut = len(order) - math.ceil(len(order) / given["reduction_factor"])
+            rule = f"one of {given['reduction_factor']:g} goes on, and {len(order)} runs came so far"
+        return None if place >= cut else f"{mine} has place {len(order) - place}: {rule}"
+
+
+def _allowed(best: float, given: Mapping[str, Any]) -> float:
+    """The least that Bandit lets pass: best / (1 + slack_factor) to maximize, as far from it to minimize."""
+    if given["slack_amount"] is not None:
+        return best - float(given["slack_amount"])
+    ratio = 1 + float(given["slack_factor"])
+    return best / ratio if best >= 0 else best * ratio
+
+
+def _median(values: Sequence[float]) -> float:
+    half = len(values) // 2
+    return values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2
+
+
+def _check_slack(factor: Any, amount: Any) -> None:
+    if (factor is None) == (amount is None):
+        raise HyperDriveConfigException("BanditPolicy needs slack_factor or slack_amount, and not both.")
+    given = factor if amount is None else amount
+    if not _is_number(given) or given < 0:
+        raise HyperDriveConfigException(f"The slack of BanditPolicy must be a number of 0 or more, not {given!r}.")
+
+
+def _check_whole(what: str, value: Any, least: int, most: int | None = None) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
+        limits = f"of {least} or more" if most is None else f"from {least} to {most}"
+        raise HyperDriveConfigException(f"{what} must be a whole number {limits}, not {value!r}.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
