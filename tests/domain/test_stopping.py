@@ -130,7 +130,14 @@ def test_a_policy_looks_at_every_multiple_of_its_interval_from_the_delay_on(ever
 def test_between_its_intervals_a_policy_lets_a_run_be() -> None:
     assert stopped("Bandit", [[0.8], [0.1]], slack_factor=0.1, evaluation_interval=2) == []
     assert stopped("Bandit", [[0.8, 0.8], [0.1]], slack_factor=0.1, evaluation_interval=2) == []
-    assert numbers(stopped("Bandit", [[0.8, 0.8], [0.1, 0.1, 0.9]], slack_factor=0.1, evaluation_interval=2)) == [1]
+    assert numbers(stopped("Bandit", [[0.8, 0.8], [0.1, 0.1, 0.2]], slack_factor=0.1, evaluation_interval=2)) == [1]
+
+
+def test_a_run_that_is_ahead_is_compared_where_the_next_one_is_with_all_it_has_reached_since() -> None:
+    assert numbers(stopped("Bandit", [[0.8, 0.8], [0.1] * 9], ended=1, slack_factor=0.1)) == [1]
+    assert stopped("Bandit", [[0.8, 0.8], [0.1] * 8 + [0.9]], ended=1, slack_factor=0.1) == []
+    assert stopped("TruncationSelection", [[0.8], [0.7], [0.1, 0.75]], truncation_percentage=40) == []
+    assert numbers(stopped("TruncationSelection", [[0.8], [0.7], [0.1, 0.6]], truncation_percentage=40)) == [2]
 
 
 def test_asha_lets_one_of_so_many_go_on_at_every_rung() -> None:

@@ -2,7 +2,8 @@
 
 An interval is one report of the primary metric. A policy looks at a run at every multiple of `evaluation_interval` that
 is not before `delay_evaluation`, and compares it with all runs that came as far, as they were there: a young run is not
-held against what older ones reached later. Numbers are turned round for a metric to minimize, so greater is better.
+held against what older ones reached later. One that is ahead of all others is compared where the next one is, with
+all it has reached since. Numbers are turned round for a metric to minimize, so greater is better.
 """
 
 from __future__ import annotations
@@ -86,27 +87,32 @@ class Ranking:
         insort(self._by_best, (standing.best, -number))
         insort(self._averages, standing.average)
 
-    def verdict(self, policy: Policy, number: int, live: Sequence[int], sign: int) -> str | None:
-        """Why the run is to be stopped, with the numbers; None if it may go on. `live` are those that still run."""
-        standing, best, given = self._standings[number], self._by_best[-1][0], policy.properties
-        mine = f"{sign * standing.best:.6g}"
+    def __len__(self) -> int:
+        return len(self._standings)
+
+    def verdict(self, policy: Policy, number: int, reached: float, live: Sequence[int], sign: int) -> str | None:
+        """Why a run that has `reached` so much is to be stopped, with the numbers; None if it may go on.
+
+        `live` are those that still run.
+        """
+        best, given, mine = self._by_best[-1][0], policy.properties, f"{sign * reached:.6g}"
         if policy.name == BANDIT:
             allowed = _allowed(best, given)
-            if standing.best >= allowed:
+            if reached >= allowed:
                 return None
             by = "slack_factor" if given["slack_factor"] is not None else "slack_amount"
             than = f"{sign * allowed:.6g}: the best is {sign * best:.6g}, and {by} is {given[by]:g}"
             return f"{mine} is worse than {than}"
         if policy.name == MEDIAN:
             median = _median(self._averages)
-            if standing.best >= median:
+            if reached >= median:
                 return None
             of = f"the median of the averages of {len(self._averages)} runs"
             return f"its best, {mine}, is worse than {sign * median:.6g}, {of}"
         order = self._by_best
         if policy.name == TRUNCATION and given["exclude_finished_jobs"]:
             order = sorted((self._standings[each].best, -each) for each in live if each in self._standings)
-        place = bisect_left(order, (standing.best, -number))  # how many are worse
+        place = bisect_left(order, (reached, -number)) - (self._standings[number].best < reached)  # how many are worse
         if policy.name == TRUNCATION:
             cut = len(order) * given["truncation_percentage"] // 100
             rule = f"the lowest {given['truncation_percentage']} % of {len(order)} runs are stopped"

@@ -165,6 +165,7 @@ class Board:
         self._live: dict[int, _Progress] = {}
         self._rankings: dict[int, Ranking] = {}
         self._at: dict[int, set[int]] = {}  # live trials by the last interval that the policy looks at
+        self._common = 0  # the last interval that at least two trials have reached
         self._touched: set[int] = set()  # intervals where something changed since the last decision
         self._first_failed = 0  # how many of the first trials have
         self._exhausted = False
@@ -209,7 +210,7 @@ class Board:
         progress = self._live.pop(number, None)
         if progress is None:
             return
-        self._at.get(progress.looked_at, set()).discard(number)
+        self._leave(number, progress)
         # where only live runs are compared, the end of one changes the standing of all
         self._touched.update(self._at if self.spec.policy.properties.get("exclude_finished_jobs") else ())
         self._sampler.ended(number, progress.best if progress.best > -math.inf else None)
@@ -252,15 +253,20 @@ class Board:
 
     def _too_bad(self) -> list[Stop]:
         """Live trials that the policy does not let go on, of those whose standing may have changed."""
-        changed = sorted(number for interval in self._touched for number in self._at.get(interval, ()))
+        changed = {number for interval in self._touched for number in self._at.get(interval, ())}
+        if self._common in self._touched:  # whoever is ahead of all others is compared there
+            changed.update(*(there for interval, there in self._at.items() if interval > self._common))
         self._touched.clear()
         found = []
-        for number in changed:
+        for number in sorted(changed):
             progress = self._live[number]
-            ranking = self._rankings[progress.looked_at]
-            why = ranking.verdict(self.spec.policy, number, self.live, self.spec.sign)
-            if why is not None and not progress.asked_to_stop:
-                rule = f"Stopped early by the {self.spec.policy.name} policy at interval {progress.looked_at}"
+            interval = min(progress.looked_at, self._common)
+            if progress.asked_to_stop or not interval:
+                continue
+            ranking = self._rankings[interval]
+            why = ranking.verdict(self.spec.policy, number, progress.best, self.live, self.spec.sign)
+            if why is not None:
+                rule = f"Stopped early by the {self.spec.policy.name} policy at interval {interval}"
                 found.append(Stop(number, f"{rule}: {self.spec.metric} {why}", early=True))
         return found
 
@@ -284,12 +290,20 @@ class Board:
         return found
 
     def _rank(self, number: int, progress: _Progress) -> None:
-        self._at.get(progress.looked_at, set()).discard(number)
-        progress.looked_at = progress.count
-        standing = Standing(progress.best, progress.total / progress.count)
-        self._rankings.setdefault(progress.count, Ranking()).add(number, standing)
-        self._touched.add(progress.count)
-        self._at.setdefault(progress.count, set()).add(number)
+        self._leave(number, progress)
+        interval = progress.looked_at = progress.count
+        ranking = self._rankings.setdefault(interval, Ranking())
+        ranking.add(number, Standing(progress.best, progress.total / interval))
+        if len(ranking) > 1:
+            self._common = max(self._common, interval)
+        self._touched.add(interval)
+        self._at.setdefault(interval, set()).add(number)
+
+    def _leave(self, number: int, progress: _Progress) -> None:
+        there = self._at.get(progress.looked_at, set())
+        there.discard(number)
+        if not there:
+            self._at.pop(progress.looked_at, None)
 
 
 class _Progress:

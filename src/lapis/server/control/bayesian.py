@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from lapis.domain import spaces
 from lapis.domain.sweeps import Sampler, Spec
-from lapis.errors import UserErrorException
 
 _FIRST = 10  # trials by chance at most, before there is enough to learn from
 
@@ -110,12 +109,8 @@ class BayesianSampler(Sampler):
 
 
 def _optuna() -> Any:
-    try:
-        import optuna  # late: it takes half a second, and only Bayesian sweeps need it
-    except ImportError as error:
-        raise UserErrorException(
-            "Bayesian sampling needs the package 'optuna' where the server runs: pip install 'lapis-ml[bayesian]'."
-        ) from error
+    import optuna  # late: it takes half a second, and only Bayesian searches need it
+
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
 
