@@ -32,6 +32,7 @@ SECTIONS = (
     "tables",
     "server_start",
     "distributed",
+    "sweep",
 )
 
 

@@ -10,8 +10,9 @@ import pytest
 from lapis.version import VERSION
 from tests.cli.conftest import Lapis
 
-COMMANDS = ["init", "serve", "status", "stop", "open", "run", "env", "compute", "experiment", "workspace"]
+COMMANDS = ["init", "serve", "status", "stop", "open", "run", "sweep", "env", "compute", "experiment", "workspace"]
 RUN_COMMANDS = ["submit", "list", "show", "logs", "metrics", "files", "download", "cancel", "delete", "archive"]
+SWEEP_COMMANDS = ["submit", "show"]
 ENV_COMMANDS = ["list", "show", "build", "diff", "prune"]
 COMPUTE_COMMANDS = ["create", "list", "show", "update", "delete", "preempt"]
 
@@ -23,7 +24,13 @@ def test_the_version_is_told(lapis: Lapis) -> None:
 
 @pytest.mark.parametrize(
     ("group", "commands"),
-    [([], COMMANDS), (["run"], RUN_COMMANDS), (["env"], ENV_COMMANDS), (["compute"], COMPUTE_COMMANDS)],
+    [
+        ([], COMMANDS),
+        (["run"], RUN_COMMANDS),
+        (["sweep"], SWEEP_COMMANDS),
+        (["env"], ENV_COMMANDS),
+        (["compute"], COMPUTE_COMMANDS),
+    ],
 )
 def test_a_group_without_a_command_tells_what_it_holds(lapis: Lapis, group: list[str], commands: list[str]) -> None:
     alone, asked = lapis(*group), lapis(*group, "--help")
@@ -32,7 +39,7 @@ def test_a_group_without_a_command_tells_what_it_holds(lapis: Lapis, group: list
     assert listed == commands
 
 
-GROUPS = {"run": RUN_COMMANDS, "env": ENV_COMMANDS, "compute": COMPUTE_COMMANDS}
+GROUPS = {"run": RUN_COMMANDS, "sweep": SWEEP_COMMANDS, "env": ENV_COMMANDS, "compute": COMPUTE_COMMANDS}
 EVERY = [*COMMANDS[:5], *(f"{group} {name}" for group, names in GROUPS.items() for name in names)]
 
 
