@@ -39,6 +39,7 @@ from lapis.server.control.bulletin import Bulletin
 from lapis.server.control.runs import NewRun, Runs
 from lapis.server.control.shelf import Shelf
 
+_SILENCE = "no run has logged"
 _RETRY_SECONDS = 5.0  # after a pass that was cut short: a full disk, say
 _log = logging.getLogger("lapis.sweeps")
 Key = tuple[str, str]  # workspace and run
@@ -52,7 +53,8 @@ class _Live:
         self.board = board
         self.read: dict[str, int] = {}  # points of the primary metric, by the id of a run that has not ended
         self.told_best: tuple[int, float] | None = board.best
-        self.told_silence = board.best is not None
+        self.silence = next((said for said in run.warnings if said.startswith(_SILENCE)), "")  # as it was told
+        self.fault = ""  # why the last pass was cut short
         self.news: set[str] = set()
 
     @property
@@ -101,8 +103,10 @@ class Sweeps:
         if live.board.best is not None:
             number, value = live.board.best
             said.append(f"the best {live.spec.metric} is {value:.6g}, of {_child_id(run.id, number)}")
-        elif live.told_silence:
-            said.append(_silence(live.spec, run.history[-1].reason))
+        elif live.silence:
+            said.append(live.silence)
+        if live.fault:
+            said.append(f"it was cut short and is tried again: {live.fault}")
         return ", ".join(said), "ends when all have ended"
 
     def trials(self, actor: Actor, workspace_id: str, run_id: str) -> dict[str, Any]:
@@ -162,15 +166,12 @@ class Sweeps:
         return min(left) + 0.01 if left else None
 
     def _one_pass(self) -> bool:
+        """Whether all of it could be done. What could not is tried again."""
         with self._lock:
             begun, self._begun = self._begun, []
             news, self._news = self._news, set()
-        whole = True
-        for run in begun:
-            whole = self._guarded(run, lambda run=run: self._open(run)) and whole  # type: ignore[misc]
-            if not whole:
-                self.begin(run)
         due = {(run.workspace_id, run.id) for run in begun}
+        failed = [run for run in begun if not self._guarded(run, self._open, run)]
         for run_id in news:
             for key in self._homes.get(run_id, ()):
                 if key in self._live:
@@ -178,31 +179,43 @@ class Sweeps:
                     due.add(key)
         now = self._now()
         due |= {key for key, live in self._live.items() if not live.board.seconds_left(now - live.run.created_at)}
-        for key in due & self._live.keys():
-            live = self._live[key]
-            whole = self._guarded(live.run, lambda live=live: self._go_on(live)) and whole  # type: ignore[misc]
-            if not whole:
-                with self._lock:
-                    self._news.add(live.run.id)
-        return whole
+        minded = [self._live[key] for key in sorted(due & self._live.keys())]
+        cut_short = {live.run.id for live in minded if not self._guarded(live.run, self._go_on, live)}
+        with self._lock:
+            self._begun += failed
+            self._news |= cut_short
+        return not failed and not cut_short
 
-    def _guarded(self, run: RunRecord, work: Callable[[], None]) -> bool:
+    def _guarded(self, run: RunRecord, work: Callable[..., None], *of: Any) -> bool:
         try:
-            work()
+            work(*of)
             return True
         except NotFound:  # it was deleted meanwhile
             self._forget((run.workspace_id, run.id))
             return True
-        except AzureMLException as error:
-            _log.error("The search %s was cut short: %s", run.id, error.message)
-        except Exception:
+        except Exception as error:
+            said = error.message if isinstance(error, AzureMLException) else f"{type(error).__name__}: {error}"
             _log.exception("The search %s was cut short", run.id)
-        return False
+            self._tell_fault(run, said)
+            return False
+
+    def _tell_fault(self, run: RunRecord, said: str) -> None:
+        live = self._live.get((run.workspace_id, run.id))
+        if live is not None:
+            live.fault = said
+        until = f"tried again in {_RETRY_SECONDS:g} s"
+        try:
+            self._shelf.runs.change(run.workspace_id, run.id, lambda found: rules.note(
+                found, f"The search was cut short: {said}", at=self._now(), until=until
+            ))  # fmt: skip
+        except AzureMLException:
+            pass  # a full disk: the server's log has it
 
     def _open(self, run: RunRecord) -> None:
         """Begin to mind a search, from all that the store has of it."""
         key = (run.workspace_id, run.id)
-        spec = check_spec(run.sweep["spec"] if run.sweep is not None else {})
+        assert run.sweep is not None
+        spec = check_spec(run.sweep["spec"])
         self._homes.setdefault(run.id, set()).add(key)
         children = self._children(*key)
         for child in children:
@@ -240,6 +253,7 @@ class Sweeps:
             for run_id in sorted(news - {live.run.id}, key=lambda each: _number(live.run.id, each)):
                 self._take_in(live, run_id)
             self._carry_out(live)
+            live.fault = ""
         except Exception:
             live.news |= news
             raise
@@ -300,15 +314,15 @@ class Sweeps:
             best, value = live.board.best
             self._say(live, f"The best {live.spec.metric} so far is {value:.6g}, of {_child_id(live.run.id, best)}")
             self._change(live, lambda found: found._replace(properties={**found.properties, **_facts(live, "")}))
-        if live.board.best is None and not live.told_silence and child.state is RunState.COMPLETED:
-            live.told_silence = True
+        if live.board.best is None and not live.silence and child.state is RunState.COMPLETED:
             self._tell_silence(live, child)
 
     def _tell_silence(self, live: _Live, child: RunRecord) -> None:
         """The first run has completed, and nobody has logged what the search is about."""
         summaries = self._shelf.metrics.summaries(child.workspace_id, [child.id])[child.id]
         logged = ", ".join(repr(each["name"]) for each in summaries) or "nothing"
-        said = f"no run has logged '{live.spec.metric}' yet: {child.id} has completed and logged {logged}"
+        said = f"{_SILENCE} '{live.spec.metric}' yet: {child.id} has completed and logged {logged}"
+        live.silence = said
         self._say(live, f"Warning: {said}. Is primary_metric_name right?")
         self._change(live, lambda found: rules.note(
             found._replace(warnings=(*found.warnings, said)), said, at=self._now(), until="ends when a run logs it"
@@ -445,7 +459,3 @@ def _preface(spec: Spec) -> str:
         f"{spec.metric}; at most {spec.max_total} runs, {spec.max_concurrent} at once, {spec.max_minutes:g} minutes; "
         f"policy {spec.policy.name}{f' ({policy})' if policy else ''}."
     )
-
-
-def _silence(spec: Spec, reason: str) -> str:
-    return reason if f"'{spec.metric}'" in reason else f"no run has logged '{spec.metric}'"
