@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from home import Home
-from measure import Asked, Clock, Figure, Options, Reading, alone
+from measure import Asked, Clock, Figure, Options, Reading, alone, family_cpu
 
 from azureml.core import Experiment, ScriptRunConfig
 from azureml.train.hyperdrive import HyperDriveConfig, HyperDriveRun, RandomParameterSampling, uniform
@@ -73,7 +73,7 @@ def measure(options: Options) -> list[Figure]:
         for _ in range(ROUNDS):
             lapis.append(_search(experiment, folder, TRIALS))
             bare.append(_plain(folder))
-    readings = [Reading("Lapis", lapis), Reading("bare: python trial.py", bare, bare=True)]
+    readings = [_reading("Lapis", lapis), _reading("bare: python trial.py", bare)]
     if options.peers:
         tune = _ray_tune()
         readings += [Reading("Ray Tune", tune)] if tune else []
@@ -89,26 +89,31 @@ def measure(options: Options) -> list[Figure]:
     ]  # fmt: skip
 
 
-def _search(experiment: Experiment, folder: str, trials: int) -> float:
+def _reading(system: str, clocks: list[Clock]) -> Reading:
+    each = [clock.cpu / TRIALS for clock in clocks]
+    return Reading(system, [clock.wall / TRIALS for clock in clocks], each, bare=system.startswith("bare"))
+
+
+def _search(experiment: Experiment, folder: str, trials: int) -> Clock:
     sampling = RandomParameterSampling({"--lr": uniform(0, 1), "--wd": uniform(0, 1)})
     config = HyperDriveConfig(
         sampling, "score", "maximize", trials, AT_ONCE, run_config=ScriptRunConfig(folder, "train.py")
     )
-    with Clock() as clock:
+    with Clock(family_cpu) as clock:
         run = experiment.submit(config)
         run.wait_for_completion()
         assert run.get_best_run_by_primary_metric() is not None
-    return clock.wall / trials
+    return clock
 
 
-def _plain(folder: str) -> float:
+def _plain(folder: str) -> Clock:
     def one(_: int) -> float:
         command = [sys.executable, f"{folder}/bare.py", str(random.random()), str(random.random())]
         return float(subprocess.run(command, check=True, capture_output=True).stdout)
 
     with Clock() as clock, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         max(pool.map(one, range(TRIALS)))
-    return clock.wall / TRIALS
+    return clock
 
 
 def _ray_tune() -> list[float]:
