@@ -85,7 +85,7 @@ def test_median_as_in_azures_example() -> None:
     # averages 0.7, 0.3 and 0.12, so the median is 0.3
     found = stopped("MedianStopping", runs, delay_evaluation=5)
     assert numbers(found) == [2]
-    assert "its best, 0.2, is worse than 0.3, the median of the averages of 3 runs" in found[0].reason
+    assert "accuracy 0.2 is worse than 0.3, the median of the averages of 3 runs" in found[0].reason
 
 
 def test_median_of_an_even_number_lies_between_the_two_in_the_middle() -> None:

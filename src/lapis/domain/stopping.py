@@ -9,6 +9,7 @@ all it has reached since. Numbers are turned round for a metric to minimize, so 
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import bisect_left, insort
 from typing import Any, Mapping, NamedTuple, Sequence
 
@@ -23,13 +24,6 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     TRUNCATION: {**_COMMON, "truncation_percentage": None, "exclude_finished_jobs": False},
     ASHA: {"reduction_factor": 3, "first_rung": 1},
 }
-
-
-class Standing(NamedTuple):
-    """A run at an interval: the best it had reported by then, and the average of its reports."""
-
-    best: float
-    average: float
 
 
 class Policy(NamedTuple):
@@ -75,45 +69,56 @@ def looks_at(policy: Policy, interval: int) -> bool:
 
 
 class Ranking:
-    """All runs that reached one interval, in order. Adding and asking cost next to nothing, however many there are."""
+    """All runs that reached one interval. Adding and asking cost next to nothing, however many there are.
 
-    def __init__(self) -> None:
-        self._standings: dict[int, Standing] = {}
-        self._by_best: list[tuple[float, int]] = []  # the worst first; of equals, the latest
-        self._averages: list[float] = []
+    Only what the policy needs is kept: there may be thousands of runs, and thousands of intervals.
+    """
 
-    def add(self, number: int, standing: Standing) -> None:
-        self._standings[number] = standing
-        insort(self._by_best, (standing.best, -number))
-        insort(self._averages, standing.average)
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._count = 0
+        self._best = -math.inf
+        self._averages = array("d")
+        self._bests: dict[int, float] = {}
+        self._order: list[tuple[float, int]] = []  # the worst first; of equals, the latest
 
     def __len__(self) -> int:
-        return len(self._standings)
+        return self._count
 
-    def verdict(self, policy: Policy, number: int, reached: float, live: Sequence[int], sign: int) -> str | None:
+    def add(self, number: int, best: float, average: float) -> None:
+        """A run came so far: the best it had reported by then, and the average of its reports."""
+        self._count += 1
+        self._best = max(self._best, best)
+        if self._policy.name == MEDIAN:
+            insort(self._averages, average)
+        elif self._policy.name in (TRUNCATION, ASHA):
+            self._bests[number] = best
+            insort(self._order, (best, -number))
+
+    def verdict(self, number: int, reached: float, live: Sequence[int], sign: int) -> str | None:
         """Why a run that has `reached` so much is to be stopped, with the numbers; None if it may go on.
 
         `live` are those that still run.
         """
-        best, given, mine = self._by_best[-1][0], policy.properties, f"{sign * reached:.6g}"
-        if policy.name == BANDIT:
-            allowed = _allowed(best, given)
+        name, given, mine = self._policy.name, self._policy.properties, f"{sign * reached:.6g}"
+        if name == BANDIT:
+            allowed = _allowed(self._best, given)
             if reached >= allowed:
                 return None
             by = "slack_factor" if given["slack_factor"] is not None else "slack_amount"
-            than = f"{sign * allowed:.6g}: the best is {sign * best:.6g}, and {by} is {given[by]:g}"
+            than = f"{sign * allowed:.6g}: the best is {sign * self._best:.6g}, and {by} is {given[by]:g}"
             return f"{mine} is worse than {than}"
-        if policy.name == MEDIAN:
+        if name == MEDIAN:
             median = _median(self._averages)
             if reached >= median:
                 return None
-            of = f"the median of the averages of {len(self._averages)} runs"
-            return f"its best, {mine}, is worse than {sign * median:.6g}, {of}"
-        order = self._by_best
-        if policy.name == TRUNCATION and given["exclude_finished_jobs"]:
-            order = sorted((self._standings[each].best, -each) for each in live if each in self._standings)
-        place = bisect_left(order, (reached, -number)) - (self._standings[number].best < reached)  # how many are worse
-        if policy.name == TRUNCATION:
+            of = f"the median of the averages of {self._count} runs"
+            return f"{mine} is worse than {sign * median:.6g}, {of}"
+        order = self._order
+        if name == TRUNCATION and given["exclude_finished_jobs"]:
+            order = sorted((self._bests[each], -each) for each in live if each in self._bests)
+        place = bisect_left(order, (reached, -number)) - (self._bests[number] < reached)  # how many are worse
+        if name == TRUNCATION:
             cut = len(order) * given["truncation_percentage"] // 100
             rule = f"the lowest {given['truncation_percentage']} % of {len(order)} runs are stopped"
         else:

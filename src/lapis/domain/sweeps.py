@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 from lapis.domain import spaces
-from lapis.domain.stopping import NONE, Policy, Ranking, Standing, check_policy, looks_at
+from lapis.domain.stopping import NONE, Policy, Ranking, check_policy, looks_at
 from lapis.errors import HyperDriveConfigException, HyperDriveScenarioNotSupportedException
 
 RANDOM, GRID, BAYESIAN = "RANDOM", "GRID", "BayesianOptimization"
@@ -264,7 +264,7 @@ class Board:
             if progress.asked_to_stop or not interval:
                 continue
             ranking = self._rankings[interval]
-            why = ranking.verdict(self.spec.policy, number, progress.best, self.live, self.spec.sign)
+            why = ranking.verdict(number, progress.best, self.live, self.spec.sign)
             if why is not None:
                 rule = f"Stopped early by the {self.spec.policy.name} policy at interval {interval}"
                 found.append(Stop(number, f"{rule}: {self.spec.metric} {why}", early=True))
@@ -292,8 +292,10 @@ class Board:
     def _rank(self, number: int, progress: _Progress) -> None:
         self._leave(number, progress)
         interval = progress.looked_at = progress.count
-        ranking = self._rankings.setdefault(interval, Ranking())
-        ranking.add(number, Standing(progress.best, progress.total / interval))
+        ranking = self._rankings.get(interval)
+        if ranking is None:
+            ranking = self._rankings[interval] = Ranking(self.spec.policy)
+        ranking.add(number, progress.best, progress.total / interval)
         if len(ranking) > 1:
             self._common = max(self._common, interval)
         self._touched.add(interval)
