@@ -37,6 +37,7 @@ from azureml.train.hyperdrive.exceptions import (
 from lapis.errors import NotThereYet
 from lapis.sdk.parameter_expressions import when
 from lapis.sdk.stopping_policies import AshaPolicy
+from lapis.sdk.sweep_submission import sweep_body
 from tests.e2e.until import until, until_written
 
 LOG = "azureml-logs/hyperdrive.txt"
@@ -282,6 +283,36 @@ def test_a_search_completes_although_some_of_its_runs_fail(search: Search) -> No
     assert [row["status"] for row in rows] == ["Completed", "Completed", "Failed"]
     assert rows[-1]["best_primary_metric"] is None
     assert len(run.get_children_sorted_by_primary_metric(discard_no_metric=True)) == 2
+
+
+def test_a_failed_run_may_be_the_best_unless_it_is_left_out(search: Search) -> None:
+    code = FAILS.replace("assert", "Run.get_context().log('accuracy', -float(sys.argv[-1]))\nassert").rsplit("Run", 1)[
+        0
+    ]
+    run = search(code, GridParameterSampling({"x": choice(5, 1)}))
+    run.wait_for_completion()
+    assert run.get_best_run_by_primary_metric().get_status() == "Failed"
+    assert run.get_best_run_by_primary_metric(include_failed=False).get_status() == "Completed"
+
+
+def test_the_same_request_sent_again_makes_no_second_search(experiment: Experiment, script: Any) -> None:
+    config = HyperDriveConfig(
+        GridParameterSampling({"lr": choice(0.1, 0.2), "batch-size": choice(1)}), "accuracy", "maximize", 2,
+        run_config=ScriptRunConfig(script(TRAIN), "train.py"),
+    )  # fmt: skip
+    body = sweep_body(experiment, config, None, None, {})
+    workspace = experiment.workspace
+
+    def send() -> Any:
+        made = workspace._client.call("POST", workspace._base + "/runs", {"runs": [body]})
+        return Run.get(workspace, made["runs"][0]["id"])
+
+    first, again = send(), send()
+    assert first == again
+    first.wait_for_completion()
+    assert send().get_status() == "Completed"
+    assert len(list(first.get_children())) == 2
+    assert log_of(first).count("The search begins") == 1
 
 
 def test_a_metric_that_no_run_logs_is_told_while_the_search_goes_on(search: Search, tmp_path: Path) -> None:

@@ -214,6 +214,8 @@ class Sweeps:
     def _open(self, run: RunRecord) -> None:
         """Begin to mind a search, from all that the store has of it."""
         key = (run.workspace_id, run.id)
+        if run.ended or key in self._live:  # it was made by the same request, sent again after a lost reply
+            return
         assert run.sweep is not None
         spec = check_spec(run.sweep["spec"])
         self._homes.setdefault(run.id, set()).add(key)
