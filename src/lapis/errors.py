@@ -9,6 +9,7 @@
     │   │   ├── Conflict                    it exists already, or its state forbids the call
     │   │   └── NotThereYet                 a call of SDK v1 that Lapis does not have yet
     │   ├── ActivityFailedException     a run that was waited for did not complete
+    │   ├── HyperDriveException         a hyperparameter search cannot be as it was described
     │   ├── ComputeTargetException, SnapshotException, WorkspaceException, ...
     │   └── StorageFull                 the server's disk is full
     └── ServiceException                the server did not answer, or answered with a fault of its own
@@ -237,6 +238,36 @@ class DatasetExecutionError(UserErrorException):
         super().__init__(message, exception, **kwargs)
 
 
+class HyperDriveException(AzureMLException):
+    code = "HyperDrive"
+    status = 400
+
+    @property
+    def error_code(self) -> str:
+        return self.code
+
+
+class HyperDriveConfigException(HyperDriveException):
+    code = "HyperDriveConfig"
+
+
+class HyperDriveScenarioNotSupportedException(HyperDriveConfigException):
+    code = "HyperDriveScenarioNotSupported"
+
+
+class HyperDriveNotImplementedException(HyperDriveScenarioNotSupportedException):
+    code = "HyperDriveNotImplemented"
+
+
+class HyperDriveServiceException(HyperDriveException):
+    code = "HyperDriveService"
+    status = 500
+
+
+class HyperDriveRehydrateException(HyperDriveException):
+    code = "HyperDriveRehydrate"
+
+
 class DiscoveryUrlNotFoundException(AzureMLException):
     code = "DiscoveryUrlNotFound"
     status = 404
@@ -320,6 +351,8 @@ for _cls in _ALL:
         _cls.__module__ = "azureml.exceptions"  # where SDK v1 users import it from, and what a traceback shows
 for _cls in (DatasetValidationError, DatasetExecutionError):
     _cls.__module__ = "azureml.data.dataset_error_handling"
+for _cls in _descendants(HyperDriveException):
+    _cls.__module__ = "azureml.train.hyperdrive.exceptions"
 BY_CODE: dict[str, Any] = {vars(cls)["code"]: cls for cls in _ALL}
 
 

@@ -18,6 +18,13 @@ import pytest
 
 from azureml.core.compute import AmlCompute, ComputeTarget
 from azureml.core.runconfig import PyTorchConfiguration
+from azureml.train.hyperdrive import (
+    BayesianParameterSampling,
+    HyperDriveConfig,
+    PrimaryMetricGoal,
+    RandomParameterSampling,
+    uniform,
+)
 from lapis.sdk import local
 from lapis.sdk.experiment import Experiment
 from lapis.sdk.run import Run
@@ -172,6 +179,54 @@ def test_when_agent_keeper_and_server_die_together_the_verdict_is_honest(
     assert details["status"] == "Failed"
     assert "nobody saw its exit status" in details["error"]["error"]["message"]
     assert run.get_metrics()["number"] == list(range(POINTS)), "the script ran to its end, and all of it is here"
+
+
+TRIALS = 8
+SEARCHED = """
+import os, sys, time
+from azureml.core import Run
+done = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+os.write(done, (Run.get_context().id + "\\n").encode())
+for step in range(10):
+    Run.get_context().log("x", float(sys.argv[3]) + step)
+    time.sleep(0.02)
+"""
+
+
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(2, 12))])
+def test_a_search_survives_the_death_of_its_server_and_repeats_or_loses_no_trial(
+    seed: int, home: Home, script: Callable[..., str], tmp_path: Path
+) -> None:
+    chance = random.Random(seed)
+    done, quiet = tmp_path / "done", threading.Event()
+    sampling = [RandomParameterSampling, BayesianParameterSampling][seed % 2]({"x": uniform(0, 1)})
+    config = HyperDriveConfig(
+        sampling, "x", PrimaryMetricGoal.MAXIMIZE, TRIALS, 2,
+        run_config=ScriptRunConfig(script(SEARCHED), "train.py", arguments=[done]),
+    )  # fmt: skip
+    run = Experiment(Workspace.from_config(), "chaos").submit(config)
+
+    def kill() -> None:
+        for _ in range(4):
+            quiet.wait(chance.uniform(0.05, 0.9))
+            if not quiet.is_set() and home.server_pid is not None:
+                home.kill_server()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    details = run.wait_for_completion()
+    quiet.set()
+    killer.join()
+    assert details["status"] == "Completed", details
+    expected = sorted(f"{run.id}_{number}" for number in range(TRIALS))
+    assert sorted(done.read_text().split()) == expected, "each script ran once"
+    assert sorted(child.id for child in run.get_children()) == expected
+    metrics = run.get_metrics()
+    assert all(len(metrics[child_id]["x"]) == 10 for child_id in expected)
+    best = max(expected, key=lambda child_id: metrics[child_id]["x"][-1])
+    assert details["properties"]["best_child_run_id"] == best
+    log = run._text_of("azureml-logs/hyperdrive.txt")
+    assert all(log.count(f"Started {child_id}:") <= 1 for child_id in expected)
 
 
 @pytest.mark.parametrize("server_too", [False, True])

@@ -17,6 +17,7 @@ COMMANDS = [
     "stop",
     "open",
     "run",
+    "sweep",
     "env",
     "compute",
     "model",
@@ -25,6 +26,7 @@ COMMANDS = [
     "workspace",
 ]
 RUN_COMMANDS = ["submit", "list", "show", "logs", "metrics", "files", "download", "cancel", "delete", "archive"]
+SWEEP_COMMANDS = ["submit", "show"]
 ENV_COMMANDS = ["list", "show", "build", "diff", "prune"]
 COMPUTE_COMMANDS = ["create", "list", "show", "update", "delete", "preempt"]
 MODEL_COMMANDS = ["list", "export"]
@@ -41,6 +43,7 @@ def test_the_version_is_told(lapis: Lapis) -> None:
     [
         ([], COMMANDS),
         (["run"], RUN_COMMANDS),
+        (["sweep"], SWEEP_COMMANDS),
         (["env"], ENV_COMMANDS),
         (["compute"], COMPUTE_COMMANDS),
         (["model"], MODEL_COMMANDS),
@@ -54,8 +57,8 @@ def test_a_group_without_a_command_tells_what_it_holds(lapis: Lapis, group: list
     assert listed == commands
 
 
-GROUPS = {"run": RUN_COMMANDS, "env": ENV_COMMANDS, "compute": COMPUTE_COMMANDS, "model": MODEL_COMMANDS,
-          "service": SERVICE_COMMANDS}  # fmt: skip
+GROUPS = {"run": RUN_COMMANDS, "sweep": SWEEP_COMMANDS, "env": ENV_COMMANDS, "compute": COMPUTE_COMMANDS,
+          "model": MODEL_COMMANDS, "service": SERVICE_COMMANDS}  # fmt: skip
 EVERY = [*COMMANDS[:5], *(f"{group} {name}" for group, names in GROUPS.items() for name in names)]
 
 

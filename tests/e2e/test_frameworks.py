@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import struct
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
-from azureml.core import Environment, Workspace
+from azureml.core import Dataset, Environment, Experiment, ScriptRunConfig, Workspace
 from azureml.core.compute import AmlCompute, ComputeTarget
 from azureml.core.conda_dependencies import CondaDependencies
 from azureml.core.runconfig import MpiConfiguration, PyTorchConfiguration, TensorflowConfiguration
+from azureml.train.hyperdrive import (
+    BanditPolicy,
+    GridParameterSampling,
+    HyperDriveConfig,
+    PrimaryMetricGoal,
+    choice,
+)
 from tests.conftest import Home
 from tests.needs import need
 
@@ -259,3 +269,91 @@ def test_horovod_is_compiled_once_and_trains_over_mpi(cluster: str, finish: Call
     assert run.get_status() == "Completed", run.get_details()
     built = run._text_of("azureml-logs/20_image_build_log.txt")
     assert "Horovod 0.28.1 was compiled before" in built or "It was built before" in built
+
+
+MNIST = """
+import argparse, glob, gzip, os, struct
+import numpy as np
+import tensorflow as tf
+from azureml.core import Run
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--data-folder")
+parser.add_argument("--batch-size", type=int)
+parser.add_argument("--first-layer-neurons", type=int)
+parser.add_argument("--learning-rate", type=float)
+given = parser.parse_args()
+
+def load(name):
+    path = glob.glob(os.path.join(given.data_folder, "**", name + "*.gz"), recursive=True)[0]
+    with gzip.open(path) as file:
+        dimensions = file.read(4)[3]
+        shape = struct.unpack(">" + "I" * dimensions, file.read(4 * dimensions))
+        return np.frombuffer(file.read(), np.uint8).reshape(shape)
+
+x, y = load("train-images") / 255.0, load("train-labels")
+test_x, test_y = load("t10k-images") / 255.0, load("t10k-labels")
+tf.keras.utils.set_random_seed(1)
+model = tf.keras.Sequential([
+    tf.keras.layers.Input((28, 28)),
+    tf.keras.layers.Flatten(),
+    tf.keras.layers.Dense(given.first_layer_neurons, activation="relu"),
+    tf.keras.layers.Dense(10, activation="softmax"),
+])
+model.compile(tf.keras.optimizers.SGD(given.learning_rate), "sparse_categorical_crossentropy", metrics=["accuracy"])
+run = Run.get_context()
+for epoch in range(6):
+    model.fit(x, y, batch_size=given.batch_size, verbose=0)
+    run.log("validation_acc", float(model.evaluate(test_x, test_y, verbose=0)[1]))
+os.makedirs("outputs/model", exist_ok=True)
+tf.saved_model.save(model, "outputs/model")
+"""
+
+
+def test_a_search_over_mnist_finds_a_learning_rate_that_learns_and_stops_one_that_does_not(
+    experiment: Experiment, script: Callable[..., str], tmp_path: Path
+) -> None:
+    (tmp_path / "digits").mkdir()
+    for name, images, seed in (("train", 600, 1), ("t10k", 200, 2)):
+        write_digits(tmp_path / "digits", name, images, seed)
+    store = experiment.workspace.get_default_datastore()
+    store.upload(str(tmp_path / "digits"), target_path="digits", show_progress=False)
+    data = Dataset.File.from_files(store.path("digits/**"))
+    config = ScriptRunConfig(
+        script(MNIST), "train.py", arguments=["--data-folder", data.as_named_input("mnist").as_mount()],
+        environment=with_packages(TENSORFLOW),
+    )  # fmt: skip
+    space = {
+        "--batch-size": choice(25, 50),
+        "--first-layer-neurons": choice(32),
+        "--learning-rate": choice(0.1, 1e-7),
+    }
+    search = experiment.submit(
+        HyperDriveConfig(
+            GridParameterSampling(space), "validation_acc", PrimaryMetricGoal.MAXIMIZE, 4, 1, run_config=config,
+            policy=BanditPolicy(slack_factor=0.5, evaluation_interval=1, delay_evaluation=2),
+        )
+    )  # fmt: skip
+    assert search.wait_for_completion()["status"] == "Completed"
+    best = search.get_best_run_by_primary_metric()
+    arguments = best.get_details()["runDefinition"]["arguments"]
+    assert arguments[-2:] == ["--learning-rate", "0.1"] and len(arguments) == 8
+    assert max(best.get_metrics()["validation_acc"]) > 0.8
+    rows = search.get_children_sorted_by_primary_metric()
+    assert [json.loads(row["hyperparameters"])["--learning-rate"] for row in rows] == [0.1, 0.1, 1e-7, 1e-7]
+    assert [row["status"] for row in rows[2:]] == ["Canceled", "Canceled"]
+    assert all("Bandit policy" in reason for reason in search.get_diagnostics()["stopped"].values())
+    model = best.register_model("digits", "outputs/model")
+    assert model.version == 1
+
+
+def write_digits(folder: Path, name: str, count: int, seed: int) -> None:
+    """Images and labels in MNIST's format: ten patterns, each with noise of its own."""
+    patterns = numpy.random.default_rng(0).integers(0, 256, (10, 28, 28))
+    chance = numpy.random.default_rng(seed)
+    labels = chance.integers(0, 10, count).astype(numpy.uint8)
+    images = (patterns[labels] // 2 + chance.integers(0, 128, (count, 28, 28))).astype(numpy.uint8)
+    with gzip.open(folder / f"{name}-images-idx3-ubyte.gz", "wb") as file:
+        file.write(struct.pack(">IIII", 2051, count, 28, 28) + images.tobytes())
+    with gzip.open(folder / f"{name}-labels-idx1-ubyte.gz", "wb") as file:
+        file.write(struct.pack(">II", 2049, count) + labels.tobytes())

@@ -138,6 +138,7 @@ class Agent:
         prepare.lay_out_code(self.job, self.code, self.shipper.client, self.node)
         resume.restore_outputs(self.job, self.code, self.shipper.client)
         variables = self._lay_out_data()
+        variables.update(resume.go_on_from(self.job, self.folder, self.shipper.client))
         if self.job.get("inputs") and self.head:
             self.step("", f"Data is there: {', '.join(each['name'] for each in self.job['inputs'])}")
         self.job.update(environment.enter(self.job, self.log, lambda: self.cancel))

@@ -32,6 +32,19 @@ def restore_outputs(job: Mapping[str, Any], code: str, client: Client) -> None:
             _download(client, _files(job), name, os.path.join(code, *name.split("/")))
 
 
+def go_on_from(job: Mapping[str, Any], folder: str, client: Client) -> dict[str, str]:
+    """The outputs of the run that this one goes on with, and the variable that says where: as SDK v1 calls it."""
+    if not job.get("resumes"):
+        return {}
+    place = os.path.join(folder, "resume-from")
+    earlier = _files({**job, "run_id": job["resumes"]})
+    os.makedirs(place, exist_ok=True)
+    for file in client.call("GET", earlier)["files"]:
+        if file["name"].startswith("outputs/"):
+            _download(client, earlier, file["name"], os.path.join(place, *file["name"].split("/")[1:]))
+    return {"AZUREML_DATAREFERENCE_MODEL_LOCATION": place}
+
+
 def _files(job: Mapping[str, Any]) -> str:
     return f"/workspaces/{job['workspace']['id']}/runs/{job['run_id']}/files"
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lapis.cli import compute, env, files, logs, models, runs, server, services, submit, workspaces
+from lapis.cli import compute, env, files, logs, models, runs, server, services, submit, sweep, workspaces
 from lapis.version import VERSION
 
 
@@ -75,6 +75,11 @@ run.command("cancel")(runs.cancel)
 run.command("delete")(runs.delete)
 run.command("archive")(runs.archive)
 app.add_typer(run, name="run")
+
+search = _group("Search for hyperparameters, and look at searches.")
+search.command("submit", context_settings={"allow_interspersed_args": False})(sweep.begin)
+search.command("show")(sweep.show)
+app.add_typer(search, name="sweep")
 
 environment = _group("Build environments, look at them, compare them, remove them.")
 environment.command("list")(env.list_environments)

@@ -24,7 +24,9 @@ def logs(
     follow_it: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on until the run ends; of one that has, print it all.")
     ] = False,
-    name: Annotated[str, typer.Option(metavar="FILE", help="Another log, as `lapis run files` calls it.")] = STD_LOG,
+    name: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Another log, as `lapis run files` calls it.")
+    ] = None,
     workspace: WorkspaceName = None,
     as_json: Json = False,
 ) -> None:
@@ -33,6 +35,7 @@ def logs(
     On a terminal, escape sequences in the log other than colours are left out; a file or a pipe gets every byte.
     """
     run = choice.run(run_id, workspace)
+    name = name or str(run._own_log)
     if not follow_it and not _has(run, name):
         return
     kept: list[bytes] = []
@@ -109,7 +112,7 @@ def _has(run: Any, name: str) -> bool:
     names = run.get_file_names()
     if name in names:
         return True
-    if name != STD_LOG:
+    if name != run._own_log:
         raise NotFound(f"Run {run.id} has no file named '{name}'. It has: {', '.join(names) or 'none'}.")
     view = run._facts()
     document = {"id": run.id, "name": name, "status": view["status"], "text": ""}

@@ -81,7 +81,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], right: Sequenc
     from rich.table import Table
     from rich.text import Text
 
-    cells = [[Text(one_line(cell), _STATUS_COLOURS.get(cell, "")) for cell in row] for row in rows]
+    cells = [[Text(one_line(cell), status_colour(cell)) for cell in row] for row in rows]
     widths = [max((row[at].cell_len for row in cells), default=0) for at in range(len(headings))]
     kept = [at for at, width in enumerate(widths) if width]
     if not kept:
@@ -95,6 +95,10 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], right: Sequenc
     with console.capture() as drawn:
         console.print(grid)
     print("\n".join(line.rstrip() for line in drawn.get().splitlines()))
+
+
+def status_colour(word: str) -> str:
+    return _STATUS_COLOURS.get(word, "")
 
 
 def size(count: int) -> str:

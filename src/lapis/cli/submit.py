@@ -54,7 +54,7 @@ def submit(
         raise typer.BadParameter("give either a script or --command", param_hint="SCRIPT")
     tags = labels(tag, "--tag")
     variables = labels(env, "--env", value_needed=True)
-    chosen = experiment if experiment is not None else _name_of(source)
+    chosen = experiment if experiment is not None else name_of(source)
     if dry_run:
         _tell_plan(source, script, command, arguments or [], chosen)
         return
@@ -102,6 +102,11 @@ def _config(
         run_config=run_config,
         max_run_duration_seconds=max_seconds or MAX_DURATION_SECONDS_DEFAULT,
     )
+
+
+def script_config(source: str, script: str, arguments: list[str], python: str | None) -> ScriptRunConfig:
+    """What a search runs."""
+    return _config(source, script, None, arguments, None, {}, python)
 
 
 def _follow(run: Any, page: str) -> None:
@@ -159,7 +164,7 @@ def _tell_plan(source: str, script: str | None, command: str | None, arguments: 
     )
 
 
-def _name_of(source: str) -> str:
+def name_of(source: str) -> str:
     """The folder's name as far as an experiment may have it."""
     name = re.sub(r"[^a-zA-Z0-9_-]+", "-", os.path.basename(os.path.abspath(source))).strip("-_")[:255]
     return name or "default"

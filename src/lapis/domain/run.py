@@ -9,6 +9,7 @@ from typing import Any, Mapping, NamedTuple
 from lapis.errors import Conflict, UserErrorException
 
 SCRIPT_RUN = "azureml.scriptrun"
+SWEEP = "hyperdrive"
 NAME_PATTERN = re.compile(r"[a-zA-Z0-9][\w-]{0,254}", re.ASCII)
 ID_PATTERN = re.compile(r"[a-zA-Z0-9][\w-]{0,255}", re.ASCII)
 
@@ -74,6 +75,7 @@ class RunRecord(NamedTuple):
     properties: Mapping[str, str] = {}
     definition: Mapping[str, Any] | None = None  # Azure's runDefinition, as it was submitted
     job: Mapping[str, Any] | None = None  # what an engine is to launch; None: the run lives in its owner's process
+    sweep: Mapping[str, Any] | None = None  # what a hyperparameter search looks for (`spec`), and runs (`trial`)
     owner: Mapping[str, Any] | None = None  # the process that an interactive run lives in
     handle: Mapping[str, Any] | None = None  # what the engine gave back
     launches: int = 0

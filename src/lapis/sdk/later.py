@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lapis.errors import AzureMLException, NotThereYet
+from lapis.errors import NotThereYet
 
-CLASS, EXCEPTION, FUNCTION = "class", "exception", "function"
+CLASS, FUNCTION = "class", "function"
 
 
 def stand_in(path: str) -> Any:
@@ -35,13 +35,9 @@ class Missing(type):
         raise NotThereYet(f"{cls._stands_for}.{name}")
 
 
-def _missing_class(module: str, name: str, base: type = object) -> Any:
+def _missing_class(module: str, name: str) -> Any:
     path = f"{module}.{name}"
-    return Missing(name, (base,), {"__module__": module, "__doc__": _doc(path), "_stands_for": path})
-
-
-def _missing_exception(module: str, name: str) -> Any:
-    return _missing_class(module, name, AzureMLException)
+    return Missing(name, (), {"__module__": module, "__doc__": _doc(path), "_stands_for": path})
 
 
 def _missing_function(module: str, name: str) -> Any:
@@ -59,7 +55,7 @@ def _doc(path: str) -> str:
     return f"{path} of SDK v1. Not there yet in this release of Lapis."
 
 
-_MAKERS: dict[str, Any] = {CLASS: _missing_class, EXCEPTION: _missing_exception, FUNCTION: _missing_function}
+_MAKERS: dict[str, Any] = {CLASS: _missing_class, FUNCTION: _missing_function}
 _made: dict[str, Any] = {}
 
 # By the shortest path that SDK v1 offers for each.
@@ -184,35 +180,6 @@ NOT_THERE_YET = {
     "azureml.pipeline.steps.SynapseSparkStep": CLASS,
     "azureml.tensorboard.Tensorboard": CLASS,
     "azureml.tensorboard.export.export_to_tensorboard": FUNCTION,
-    "azureml.train.hyperdrive.BanditPolicy": CLASS,
-    "azureml.train.hyperdrive.BayesianParameterSampling": CLASS,
-    "azureml.train.hyperdrive.EarlyTerminationPolicy": CLASS,
-    "azureml.train.hyperdrive.GridParameterSampling": CLASS,
-    "azureml.train.hyperdrive.HyperDriveConfig": CLASS,
-    "azureml.train.hyperdrive.HyperDriveRun": CLASS,
-    "azureml.train.hyperdrive.HyperDriveRunConfig": CLASS,
-    "azureml.train.hyperdrive.HyperParameterSampling": CLASS,
-    "azureml.train.hyperdrive.MedianStoppingPolicy": CLASS,
-    "azureml.train.hyperdrive.NoTerminationPolicy": CLASS,
-    "azureml.train.hyperdrive.PrimaryMetricGoal": CLASS,
-    "azureml.train.hyperdrive.RandomParameterSampling": CLASS,
-    "azureml.train.hyperdrive.TruncationSelectionPolicy": CLASS,
-    "azureml.train.hyperdrive.choice": FUNCTION,
-    "azureml.train.hyperdrive.lognormal": FUNCTION,
-    "azureml.train.hyperdrive.loguniform": FUNCTION,
-    "azureml.train.hyperdrive.normal": FUNCTION,
-    "azureml.train.hyperdrive.qlognormal": FUNCTION,
-    "azureml.train.hyperdrive.qloguniform": FUNCTION,
-    "azureml.train.hyperdrive.qnormal": FUNCTION,
-    "azureml.train.hyperdrive.quniform": FUNCTION,
-    "azureml.train.hyperdrive.randint": FUNCTION,
-    "azureml.train.hyperdrive.uniform": FUNCTION,
-    "azureml.train.hyperdrive.exceptions.HyperDriveConfigException": EXCEPTION,
-    "azureml.train.hyperdrive.exceptions.HyperDriveException": EXCEPTION,
-    "azureml.train.hyperdrive.exceptions.HyperDriveNotImplementedException": EXCEPTION,
-    "azureml.train.hyperdrive.exceptions.HyperDriveRehydrateException": EXCEPTION,
-    "azureml.train.hyperdrive.exceptions.HyperDriveScenarioNotSupportedException": EXCEPTION,
-    "azureml.train.hyperdrive.exceptions.HyperDriveServiceException": EXCEPTION,
     "azureml.widgets.ParallelRunStepDetails": CLASS,
     "azureml.widgets.RunDetails": CLASS,
 }

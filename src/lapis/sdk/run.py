@@ -6,7 +6,7 @@ import builtins
 import os
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping
 
-from lapis.domain.run import check_labels, check_run_id, check_text
+from lapis.domain.run import SCRIPT_RUN, SWEEP, check_labels, check_run_id, check_text
 from lapis.errors import (
     AzureMLException,
     NotThereYet,
@@ -30,6 +30,8 @@ _factories: dict[str, Callable[..., Any]] = {}
 
 
 class Run(RunFiles, RunMetrics, RunFamily):
+    _own_log = "user_logs/std_log.txt"  # what wait_for_completion() shows
+
     def __init__(self, experiment: Experiment, run_id: str, outputs: Any = None, **kwargs: Any) -> None:
         if not isinstance(experiment, Experiment):
             raise UserErrorException(f"experiment must be an Experiment, not {type(experiment).__name__}.")
@@ -544,10 +546,15 @@ def rehydrate(experiment: Experiment, view: dict[str, Any]) -> Any:
     factory = _factories.get(view.get("type") or "")
     if factory is not None:
         return factory(experiment, view)
-    from lapis.sdk.script_run import ScriptRun
+    if view.get("type") == SCRIPT_RUN:
+        from lapis.sdk.script_run import ScriptRun
 
-    cls = ScriptRun if view.get("type") == ScriptRun.RUN_TYPE else Run
-    return cls(experiment, view["id"], _view=view)
+        return ScriptRun(experiment, view["id"], _view=view)
+    if view.get("type") == SWEEP:
+        from lapis.sdk.sweep_run import HyperDriveRun
+
+        return HyperDriveRun(experiment, view["id"], _view=view)
+    return Run(experiment, view["id"], _view=view)
 
 
 def _pages(workspace: Workspace, query: Mapping[str, Any], experiment: Experiment | None) -> Iterator[Any]:

@@ -44,8 +44,25 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
         overrides = {name: more[name] for name in config._overridable if name in more}
         more = {name: value for name, value in more.items() if name not in overrides}
         config = config._script_run_config(overrides)
-    if not isinstance(config, ScriptRunConfig):
+    if hasattr(config, "_spec"):  # a HyperDriveConfig
+        from lapis.sdk.sweep_submission import sweep_body
+
+        body = sweep_body(experiment, config, tags, parent, more)
+    elif isinstance(config, ScriptRunConfig):
+        run_id = check_run_id(more.get("run_id") or _new_id(experiment.name))
+        body = run_body(experiment, config, tags, parent, more, run_id)
+    else:
         raise _cannot_submit(config)
+    workspace = experiment.workspace
+    view = workspace._client.call("POST", workspace._base + "/runs", {"runs": [body]})["runs"][0]
+    return rehydrate(experiment, view)
+
+
+def run_body(
+    experiment: Experiment, config: ScriptRunConfig, tags: Any, parent: RunFamily | None, more: dict[str, Any],
+    run_id: str,
+) -> dict[str, Any]:  # fmt: skip
+    """What the server gets to know of a run of a script. Its snapshot is there when this returns."""
     unknown = sorted(set(more) - _KNOWN)
     if unknown:
         raise UserErrorException(
@@ -64,7 +81,6 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
     job, warnings = _checked_job(experiment.workspace, run_config, folder)
     given = [*(run_config.arguments or []), *(run_config.command if isinstance(run_config.command, list) else [])]
     given += named_in(run_config, experiment.workspace)
-    run_id = check_run_id(more.get("run_id") or _new_id(experiment.name))
     data = run_data.collect(given, run_config.data_references, experiment.workspace, run_id)
     for part in ("arguments", "command"):
         if isinstance(job[part], list):
@@ -73,7 +89,7 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
     job.update(url_mirrors=run_data.checked_mirrors(), mount=run_data.checked_mount())
     target = _checked_target(experiment.workspace, run_config.target)
     snapshot_id, said = send_snapshot(experiment.workspace, folder)
-    body = {
+    return {
         "experiment": experiment.name,
         "run_id": run_id,
         "nonce": uuid4().hex,
@@ -97,17 +113,13 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
         "accepted": f"Accepted with a snapshot of {said}",
         "created_by": _user_name(),
     }
-    workspace = experiment.workspace
-    view = workspace._client.call("POST", workspace._base + "/runs", {"runs": [body]})["runs"][0]
-    return rehydrate(experiment, view)
 
 
 def _cannot_submit(config: Any) -> Exception:
-    if type(config).__name__ in {"HyperDriveConfig", "Pipeline", "AutoMLConfig"}:
+    if type(config).__name__ in {"Pipeline", "AutoMLConfig"}:
         return NotThereYet(f"Experiment.submit({type(config).__name__})")
-    return UserErrorException(
-        f"submit() takes a ScriptRunConfig or an estimator, not {type(config).__name__} ({config!r})."
-    )
+    known = "a ScriptRunConfig, an estimator or a HyperDriveConfig"
+    return UserErrorException(f"submit() takes {known}, not {type(config).__name__} ({config!r}).")
 
 
 def _checked_folder(source_directory: str) -> str:

@@ -11,7 +11,6 @@ from lapis.errors import ActivityFailedException
 if TYPE_CHECKING:
     from lapis.sdk.run import Run
 
-_LOG = "user_logs/std_log.txt"
 _BUILD_LOG = "azureml-logs/20_image_build_log.txt"  # while its environment is being built
 _ENDED = ("Completed", "Failed", "Canceled")
 _WAIT = 20.0
@@ -20,7 +19,8 @@ _FIRST_BYTES = {2: range(0xC0, 0xE0), 3: range(0xE0, 0xF0), 4: range(0xF0, 0xF8)
 
 def wait_for_completion(run: Run, show_output: bool, raise_on_error: bool) -> dict[str, Any]:
     screen = _Screen(run) if show_output else None
-    revision, log, offset = -1, _LOG, 0
+    own_log = run._own_log
+    revision, log, offset = -1, own_log, 0
     try:
         while True:
             query: dict[str, Any] = {"revision": revision, "wait": _WAIT}
@@ -30,11 +30,11 @@ def wait_for_completion(run: Run, show_output: bool, raise_on_error: bool) -> di
             view, revision = seen["run"], seen["run"]["revision"]
             run._view = view
             if screen is not None:
-                if log == _LOG or view["status"] == "Preparing":  # else: the build's last words come first
+                if log == own_log or view["status"] == "Preparing":  # else: the build's last words come first
                     screen.tell_status(view)
                 if seen["length"] > offset:
                     offset += screen.show_log(log, offset)
-                needed = _BUILD_LOG if view["status"] == "Preparing" else _LOG
+                needed = _BUILD_LOG if view["status"] == "Preparing" else own_log
                 if needed != log:
                     log, offset, revision = needed, 0, -1
                     screen.turn_to_another_log()

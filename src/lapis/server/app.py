@@ -36,6 +36,7 @@ from lapis.server.control.service_content import Contents
 from lapis.server.control.service_keeper import ServiceKeeper
 from lapis.server.control.services import Services
 from lapis.server.control.shelf import open_shelf
+from lapis.server.control.sweeps import Sweeps
 from lapis.server.control.workshop import Workshop
 from lapis.server.control.workspaces import Workspaces
 from lapis.server.gate import Gate
@@ -51,7 +52,10 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Ca
     fleet = Fleet(settings.home)
     computes = Computes(shelf, fleet, now, lambda: reconciler.wake())
     workshop = Workshop(os.path.join(settings.home, "environments"), lambda: reconciler.wake())
-    runs = Runs(shelf, bulletin, workshop, computes, now, lambda: reconciler.wake())
+    runs = Runs(
+        shelf, bulletin, workshop, computes, now, lambda: reconciler.wake(), lambda run: sweeps.begin(run)
+    )  # fmt: skip
+    sweeps = Sweeps(shelf, runs, bulletin, now)
     address = Address(url, settings.address_file, shelf.blobs.root, settings.web)
     reconciler = Reconciler(shelf, runs, computes, fleet, workshop, access, address, settings.max_runs, now)
     models = Models(shelf, now)
@@ -71,6 +75,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Ca
         access=access,
         workspaces=Workspaces(shelf, now),
         runs=runs,
+        sweeps=sweeps,
         models=models,
         services=services,
         images=Images(shelf, contents, workshop, now),
@@ -92,8 +97,10 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         system.profiles.start()
         system.reconciler.start()
+        system.sweeps.start()
         ready()
         yield
+        system.sweeps.stop()
         system.reconciler.stop()
         system.shelf.database.close()
 

@@ -1,12 +1,8 @@
 """What goes wrong in a hyperparameter search."""
 
-from lapis.sdk.later import stand_in as _stand_in
-
-HyperDriveConfigException = _stand_in("azureml.train.hyperdrive.exceptions.HyperDriveConfigException")
-HyperDriveException = _stand_in("azureml.train.hyperdrive.exceptions.HyperDriveException")
-HyperDriveNotImplementedException = _stand_in("azureml.train.hyperdrive.exceptions.HyperDriveNotImplementedException")
-HyperDriveRehydrateException = _stand_in("azureml.train.hyperdrive.exceptions.HyperDriveRehydrateException")
-HyperDriveScenarioNotSupportedException = _stand_in(
-    "azureml.train.hyperdrive.exceptions.HyperDriveScenarioNotSupportedException"
-)
-HyperDriveServiceException = _stand_in("azureml.train.hyperdrive.exceptions.HyperDriveServiceException")
+from lapis.errors import HyperDriveConfigException as HyperDriveConfigException
+from lapis.errors import HyperDriveException as HyperDriveException
+from lapis.errors import HyperDriveNotImplementedException as HyperDriveNotImplementedException
+from lapis.errors import HyperDriveRehydrateException as HyperDriveRehydrateException
+from lapis.errors import HyperDriveScenarioNotSupportedException as HyperDriveScenarioNotSupportedException
+from lapis.errors import HyperDriveServiceException as HyperDriveServiceException

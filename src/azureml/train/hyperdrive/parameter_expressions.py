@@ -1,14 +1,12 @@
 """The distributions that hyperparameters are drawn from."""
 
-from lapis.sdk.later import stand_in as _stand_in
-
-choice = _stand_in("azureml.train.hyperdrive.choice")
-lognormal = _stand_in("azureml.train.hyperdrive.lognormal")
-loguniform = _stand_in("azureml.train.hyperdrive.loguniform")
-normal = _stand_in("azureml.train.hyperdrive.normal")
-qlognormal = _stand_in("azureml.train.hyperdrive.qlognormal")
-qloguniform = _stand_in("azureml.train.hyperdrive.qloguniform")
-qnormal = _stand_in("azureml.train.hyperdrive.qnormal")
-quniform = _stand_in("azureml.train.hyperdrive.quniform")
-randint = _stand_in("azureml.train.hyperdrive.randint")
-uniform = _stand_in("azureml.train.hyperdrive.uniform")
+from lapis.sdk.parameter_expressions import choice as choice
+from lapis.sdk.parameter_expressions import lognormal as lognormal
+from lapis.sdk.parameter_expressions import loguniform as loguniform
+from lapis.sdk.parameter_expressions import normal as normal
+from lapis.sdk.parameter_expressions import qlognormal as qlognormal
+from lapis.sdk.parameter_expressions import qloguniform as qloguniform
+from lapis.sdk.parameter_expressions import qnormal as qnormal
+from lapis.sdk.parameter_expressions import quniform as quniform
+from lapis.sdk.parameter_expressions import randint as randint
+from lapis.sdk.parameter_expressions import uniform as uniform

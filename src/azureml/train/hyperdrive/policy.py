@@ -1,9 +1,7 @@
 """When a run of the search is ended early."""
 
-from lapis.sdk.later import stand_in as _stand_in
-
-BanditPolicy = _stand_in("azureml.train.hyperdrive.BanditPolicy")
-EarlyTerminationPolicy = _stand_in("azureml.train.hyperdrive.EarlyTerminationPolicy")
-MedianStoppingPolicy = _stand_in("azureml.train.hyperdrive.MedianStoppingPolicy")
-NoTerminationPolicy = _stand_in("azureml.train.hyperdrive.NoTerminationPolicy")
-TruncationSelectionPolicy = _stand_in("azureml.train.hyperdrive.TruncationSelectionPolicy")
+from lapis.sdk.stopping_policies import BanditPolicy as BanditPolicy
+from lapis.sdk.stopping_policies import EarlyTerminationPolicy as EarlyTerminationPolicy
+from lapis.sdk.stopping_policies import MedianStoppingPolicy as MedianStoppingPolicy
+from lapis.sdk.stopping_policies import NoTerminationPolicy as NoTerminationPolicy
+from lapis.sdk.stopping_policies import TruncationSelectionPolicy as TruncationSelectionPolicy

@@ -1,6 +1,4 @@
 """The run of a hyperparameter search."""
 
-from azureml.train.hyperdrive.runconfig import PrimaryMetricGoal as PrimaryMetricGoal
-from lapis.sdk.later import stand_in as _stand_in
-
-HyperDriveRun = _stand_in("azureml.train.hyperdrive.HyperDriveRun")
+from lapis.sdk.sweep_config import PrimaryMetricGoal as PrimaryMetricGoal
+from lapis.sdk.sweep_run import HyperDriveRun as HyperDriveRun

@@ -1,8 +1,6 @@
 """How the next hyperparameters are chosen."""
 
-from lapis.sdk.later import stand_in as _stand_in
-
-BayesianParameterSampling = _stand_in("azureml.train.hyperdrive.BayesianParameterSampling")
-GridParameterSampling = _stand_in("azureml.train.hyperdrive.GridParameterSampling")
-HyperParameterSampling = _stand_in("azureml.train.hyperdrive.HyperParameterSampling")
-RandomParameterSampling = _stand_in("azureml.train.hyperdrive.RandomParameterSampling")
+from lapis.sdk.sampling import BayesianParameterSampling as BayesianParameterSampling
+from lapis.sdk.sampling import GridParameterSampling as GridParameterSampling
+from lapis.sdk.sampling import HyperParameterSampling as HyperParameterSampling
+from lapis.sdk.sampling import RandomParameterSampling as RandomParameterSampling

@@ -142,6 +142,12 @@ def metrics(
     return answer({"metrics": system.runs.metrics(actor, workspace_id, run_id, name, recursive, type)})
 
 
+@router.get("/{run_id}/trials")
+def trials(system: TheSystem, actor: TheActor, workspace_id: str, run_id: str) -> Response:
+    """The runs of a hyperparameter search, each with its parameters and its best."""
+    return answer(system.sweeps.trials(actor, workspace_id, run_id))
+
+
 @router.get("/{run_id}/summaries")
 def summaries(system: TheSystem, actor: TheActor, workspace_id: str, run_id: str) -> Response:
     system.runs.get(actor, workspace_id, run_id)

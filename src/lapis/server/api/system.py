@@ -26,6 +26,7 @@ from lapis.server.control.reconciler import Reconciler
 from lapis.server.control.runs import Runs
 from lapis.server.control.services import Services
 from lapis.server.control.shelf import Shelf
+from lapis.server.control.sweeps import Sweeps
 from lapis.server.control.workspaces import Workspaces
 
 
@@ -36,6 +37,7 @@ class System:
     access: Access
     workspaces: Workspaces
     runs: Runs
+    sweeps: Sweeps
     computes: Computes
     data: Data
     models: Models
@@ -75,13 +77,14 @@ def run_view(system: System, run: RunRecord) -> dict[str, Any]:
     body = run.to_json()
     for ours in ("nonce", "handle", "job", "launches", "made_by"):
         body.pop(ours)
+    body["sweep"] = None if run.sweep is None else run.sweep["spec"]
     now = system.now()
     body["status"] = rules.status(run, now)
     body["started_at"] = run.started_at
     body["ended_at"] = run.ended_at
     body["stages"] = rules.stages(run, now)
     body.pop("history")
-    waiting = system.reconciler.waiting(run)
+    waiting = system.reconciler.waiting(run) or system.sweeps.progress(run)
     if waiting is not None and body["stages"]:
         body["stages"][-1].update(reason=waiting[0], until=waiting[1])
     return body

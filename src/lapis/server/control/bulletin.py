@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import defaultdict
+from collections.abc import Callable
 
 
 class Bulletin:
@@ -13,8 +14,15 @@ class Bulletin:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: dict[str, set[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = defaultdict(set)
+        self._listeners: list[Callable[[str], None]] = []
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Call `listener` with the id of every run that there is news of. It must not wait."""
+        self._listeners.append(listener)
 
     def tell(self, run_id: str) -> None:
+        for listener in self._listeners:
+            listener(run_id)
         with self._lock:
             waiting = list(self._waiting.get(run_id, ()))
         for loop, event in waiting:

@@ -12,6 +12,7 @@ from lapis.domain import run as rules
 from lapis.domain.metrics import Point, assemble, parse_lines
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.services import SERVICE_RUN
+from lapis.domain.sweeps import STOPPED_BY, check_spec
 from lapis.domain.tree import check_path
 from lapis.environments.resolve import number_of_packages
 from lapis.errors import Conflict, NotFound, UserErrorException
@@ -47,6 +48,7 @@ class NewRun:
     snapshot_id: str | None = None
     target: str | None = None
     job: dict[str, Any] | None = None
+    sweep: dict[str, Any] | None = None  # of a hyperparameter search: what it looks for, and what it runs
     owner: dict[str, Any] | None = None
     started: bool = False
     warnings: list[str] = field(default_factory=list)
@@ -64,6 +66,7 @@ class Runs:
         computes: Computes,
         now: Callable[[], float],
         wake: Callable[[], None],
+        sweep_begins: Callable[[RunRecord], None],
     ) -> None:
         self._shelf = shelf
         self._bulletin = bulletin
@@ -71,6 +74,7 @@ class Runs:
         self._computes = computes
         self._now = now
         self._wake = wake
+        self._sweep_begins = sweep_begins
         self._heard: dict[str, float] = {}
         # what the front of a service says of itself, and what it is to know: told by the agent with its reports
         self.service_told: Callable[[RunRecord, Mapping[str, Any]], dict[str, Any] | None] = lambda run, told: None
@@ -93,17 +97,38 @@ class Runs:
         for new in many:
             self._shelf.assets.note_use(workspace_id, new.run_id, new.uses)
         for run in kept:
+            if run.sweep is not None:
+                self._sweep_begins(run)
+        self._made(kept)
+        return kept
+
+    def add_trial(self, sweep: RunRecord, new: NewRun) -> RunRecord:
+        """A run of a hyperparameter search. What it runs was checked with the search."""
+        run = self._record(Actor("user"), sweep.workspace_id, new, sweep)
+        kept = self._shelf.runs.add(run, new_experiment(new.experiment, self._now()))
+        self._shelf.assets.note_use(sweep.workspace_id, new.run_id, new.uses)
+        self._made([kept])
+        return kept
+
+    def _made(self, runs: list[RunRecord]) -> None:
+        for run in runs:
             if run.job is not None and run.job.get("environment"):
                 self._tell_environment(run)
-        if any(run.job is not None for run in kept):
+        if any(run.job is not None for run in runs):
             self._wake()
-        return kept
 
     def _begin(self, actor: Actor, workspace_id: str, new: NewRun) -> RunRecord:
         parent = self._parent(actor, workspace_id, new)
         rules.check_run_id(new.run_id)
         if new.job is not None:
             new = self._checked(workspace_id, new)
+        if new.sweep is not None:
+            check_spec(new.sweep["spec"])
+            of_trial = self._checked(workspace_id, replace(new, job=new.sweep["trial"]["job"]))
+            new = replace(new, warnings=of_trial.warnings)
+        return self._record(actor, workspace_id, new, parent)
+
+    def _record(self, actor: Actor, workspace_id: str, new: NewRun, parent: RunRecord | None) -> RunRecord:
         now = self._now()
         run = RunRecord(
             id=new.run_id,
@@ -121,6 +146,7 @@ class Runs:
             properties=rules.check_labels("properties", new.properties),
             definition=new.definition,
             job=new.job,
+            sweep=new.sweep,
             owner=new.owner,
             snapshot_id=new.snapshot_id,
             warnings=tuple(new.warnings),
@@ -130,6 +156,8 @@ class Runs:
         )
         if new.job is not None:
             return self._prepared(run, now)
+        if new.sweep is not None:
+            return rules.advance(run, RunState.RUNNING, reason="The search begins", at=now)
         if new.started:
             where = f"process {new.owner['pid']} on {new.owner['host']}" if new.owner else "its parent's process"
             run = rules.advance(run, RunState.RUNNING, reason=f"Logged from {where}", at=now)
@@ -275,6 +303,8 @@ class Runs:
             if actor.kind == "user":
                 raise Conflict(f"Run {run_id} is executed by an agent, which says how it ended. cancel() stops it.")
             return run  # the script may call complete(); its exit status is what counts
+        if run.sweep is not None and not run.ended:
+            raise Conflict(f"Run {run_id} is a hyperparameter search: it ends when its runs have. cancel() stops it.")
         return self._end(run, RunState.COMPLETED, "Completed by its owner")
 
     def fail(self, actor: Actor, workspace_id: str, run_id: str, message: str | None, code: str | None) -> RunRecord:
@@ -299,7 +329,7 @@ class Runs:
         run = self._writable(actor, workspace_id, run_id)
         if run.ended:
             return run
-        if run.job is not None and run.handle is not None:
+        if run.sweep is not None or (run.job is not None and run.handle is not None):
 
             def ask(found: RunRecord) -> RunRecord:
                 if found.ended:
@@ -311,6 +341,23 @@ class Runs:
             self._wake()
             return run
         return self._end(run, RunState.CANCELED, reason)
+
+    def stop_early(self, run: RunRecord, rule: str) -> None:
+        """Cancel a run of a search, and let it say for good which rule stopped it."""
+
+        def mark(found: RunRecord) -> RunRecord:
+            return found if found.ended else rules.set_properties(found, {STOPPED_BY: rule})
+
+        self._shelf.runs.change(run.workspace_id, run.id, mark)
+        self.cancel(Actor("user"), run.workspace_id, run.id, rule)
+
+    def sweep_ended(
+        self, run: RunRecord, state: RunState, reason: str, error: Mapping[str, Any] | None, facts: Mapping[str, str]
+    ) -> RunRecord:
+        self._shelf.runs.change(run.workspace_id, run.id, lambda found: found._replace(
+            properties={**found.properties, **facts}
+        ))  # fmt: skip
+        return self._end(run, state, reason, error)
 
     def _end(self, run: RunRecord, state: RunState, reason: str, error: Mapping[str, Any] | None = None) -> RunRecord:
         def apply(found: RunRecord) -> RunRecord:
@@ -515,6 +562,8 @@ def _told_verdict(run: RunRecord, verdict: Mapping[str, Any], now: float) -> Run
     notices = tuple(str(notice) for notice in verdict.get("notices") or ())
     run = run._replace(warnings=(*run.warnings, *notices))
     state, reason, error = RunState(verdict["state"]), str(verdict["reason"]), verdict.get("error")
+    if state is RunState.CANCELED and STOPPED_BY in run.properties:
+        reason = run.properties[STOPPED_BY]
     if run.error and state is not RunState.FAILED:
         state, reason, error = RunState.FAILED, str(run.error["message"]), run.error
     return rules.end(run, state, reason=reason, at=float(verdict.get("at", now)), error=error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -101,13 +102,33 @@ class MetricStore:
                 found[row.id].append(Point(row.kind or row.series_kind, row.at, row.name, value, row.step))
         return found
 
-    def summaries(self, workspace_id: str, run_ids: list[str]) -> dict[str, list[dict[str, Any]]]:
+    def numbers(self, workspace_id: str, run_ids: list[str], name: str, start: int = 0) -> dict[str, list[float]]:
+        """One metric of these runs from its point `start` on; what is no number is NaN. One query for all of them."""
+        query = (
+            select(runs.c.id, metric_points.c.number, metric_points.c.json)
+            .select_from(metric_points.join(metric_series).join(runs, metric_series.c.run_pk == runs.c.pk))
+            .where(runs.c.workspace_id == workspace_id, runs.c.id.in_(run_ids), metric_series.c.name == name)
+            .where(metric_points.c.seq >= start)
+            .order_by(metric_series.c.pk, metric_points.c.seq)
+        )
+        found: dict[str, list[float]] = {run_id: [] for run_id in run_ids}
+        with self._database.read() as connection:
+            for row in connection.execute(query):
+                number = row.number if row.json is None else number_of(json.loads(row.json))
+                found[row.id].append(math.nan if number is None else number)
+        return found
+
+    def summaries(
+        self, workspace_id: str, run_ids: list[str], name: str | None = None
+    ) -> dict[str, list[dict[str, Any]]]:
         query = (
             select(runs.c.id, metric_series)
             .join(runs, metric_series.c.run_pk == runs.c.pk)
             .where(runs.c.workspace_id == workspace_id, runs.c.id.in_(run_ids))
             .order_by(metric_series.c.pk)
         )
+        if name is not None:
+            query = query.where(metric_series.c.name == name)
         found: dict[str, list[dict[str, Any]]] = {run_id: [] for run_id in run_ids}
         with self._database.read() as connection:
             for row in connection.execute(query):

@@ -167,6 +167,10 @@ class RunStore:
         """Interactive runs that have not ended."""
         return self._minded("owned")
 
+    def sweeps(self) -> list[RunRecord]:
+        """Hyperparameter searches that have not ended."""
+        return self._minded("sweep")
+
     def queued(self) -> list[Queued]:
         """Runs that wait for an engine, oldest first: only what choosing among them needs."""
         with self._database.read() as connection:
@@ -308,6 +312,8 @@ def _why_minded(run: RunRecord) -> str | None:
         return "launched"
     if run.job is not None:
         return "building" if run.state is RunState.PREPARING else "queued"
+    if run.sweep is not None:
+        return "sweep"
     return "owned" if run.owner is not None else None
 
 
