@@ -25,6 +25,7 @@ SECTIONS = (
     "ingest",
     "submit",
     "many_runs",
+    "serving",
     "search",
     "snapshot",
     "data",
@@ -32,7 +33,6 @@ SECTIONS = (
     "tables",
     "server_start",
     "distributed",
-    "serving",
 )
 
 

@@ -84,6 +84,11 @@ def test_who_waits_to_be_told_to_go_on_is_told(service: Service) -> None:
         assert connected.recv(65536).endswith(b"[5]")
 
 
+def test_who_waits_to_be_told_to_go_on_is_told_if_there_is_no_use(service: Service) -> None:
+    answer = service.raw(b"POST /none HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 404 ")
+
+
 def test_an_offer_to_speak_http2_is_passed_over(service: Service) -> None:
     offer = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__")
     with service.socket() as connected:

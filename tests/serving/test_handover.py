@@ -85,6 +85,36 @@ def test_under_load_not_one_request_fails(tmp_path: Path) -> None:
     assert not (tmp_path / "handover.sock").exists(), "the last one cleans up"
 
 
+@pytest.mark.full
+def test_kills_cost_a_request_each_and_updates_in_between_none(tmp_path: Path) -> None:
+    def start(number: int) -> Service:
+        script = f"import time\ndef init(): ...\ndef run(data):\n    time.sleep(0.001)\n    return {number}\n"
+        body = revision(tmp_path, number, script, replicas={"min": 2, "max": 3})
+        return Service(tmp_path / str(number), body).until_ready()
+
+    service, kills = start(1), 0
+    clients = Clients(service.port, 10)
+    try:
+        for number in range(2, 6):
+            kills += sum(_kill_one(service, clients) for _ in range(4))
+            before, service = service, start(number)
+            assert before.process.wait(30) == 0
+    finally:
+        clients.stop()
+        service.stop()
+    failed = [heard for heard in clients.heard.elements() if not isinstance(heard, int)]
+    assert {status for status, _ in failed} <= {502} and len(failed) <= kills
+
+
+def _kill_one(service: Service, clients: Clients) -> int:
+    """And go on when requests are answered again."""
+    until(lambda: len(service.workers) >= 2)
+    os.kill(service.workers[0], signal.SIGKILL)
+    heard = clients.heard.total()
+    until(lambda: clients.heard.total() > heard + 200)
+    return 1
+
+
 def test_what_the_old_one_has_begun_it_answers(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     slow = (

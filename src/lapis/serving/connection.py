@@ -146,7 +146,7 @@ class Connection(asyncio.Protocol):
         if call.refused is None:
             if b"expect" in fields and fields[b"expect"].lower() == b"100-continue" and not self.asked:
                 self._transport.write(_CONTINUE)
-        elif announced > _SMALL_BODY or b"transfer-encoding" in fields:
+        elif announced > _SMALL_BODY or b"transfer-encoding" in fields or b"expect" in fields:
             # Said before all of it was sent, and the rest is not read.
             call.keep_alive = False
             self.lingering = True

@@ -120,6 +120,16 @@ class Line:
 
 
 @contextmanager
+def for_us_alone() -> Iterator[None]:
+    """Sockets that are bound meanwhile can be connected to by this user only."""
+    before = os.umask(0o177)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@contextmanager
 def short(path: str) -> Iterator[str]:
     """The path of a unix socket in a form that is never too long for one, while this lasts."""
     if len(os.fsencode(path)) < 100 or not os.path.isdir("/proc/self/fd"):

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 
 from lapis.errors import UserErrorException
-from lapis.serving.frames import short
+from lapis.serving.frames import for_us_alone, short
 
 ACCEPTING = b"accepting\n"
 _SECONDS = 10.0
@@ -85,9 +85,8 @@ class Keeper:
         own = f"{path}.{os.getpid()}"
         if os.path.lexists(own):
             os.unlink(own)
-        with short(own) as reachable:
+        with short(own) as reachable, for_us_alone():
             self._door.bind(reachable)
-        os.chmod(own, 0o600)
         self._door.listen(4)
         self._mark = os.stat(own).st_ino
         os.rename(own, path)  # in one step: there is always somebody at the door

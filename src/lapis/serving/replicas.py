@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import os
+import socket
 import sys
 import time
 from collections import deque
@@ -190,9 +191,10 @@ class Replicas:
         """Start as many as there have to be, and wait until they are ready. Raises StartFailed."""
         if os.path.lexists(self._socket):
             os.unlink(self._socket)
-        with frames.short(self._socket) as path:
-            self._server = await asyncio.get_running_loop().create_unix_server(lambda: _Arrival(self), path)
-        os.chmod(self._socket, 0o600)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with frames.short(self._socket) as path, frames.for_us_alone():
+            listener.bind(path)
+        self._server = await asyncio.get_running_loop().create_unix_server(lambda: _Arrival(self), sock=listener)
         for _ in range(self._wanted):
             self._begin()
         await self._first
