@@ -89,6 +89,14 @@ def test_requests_are_shared_by_percentages() -> None:
         rules.check_traffic({"one": 0, "two": 100, "three": 20}, "one")
 
 
+def test_a_fixed_number_of_replicas_and_scaling_end_each_other() -> None:
+    scaling = {"autoscale_enabled": True, "autoscale_max_replicas": 5, "cpu_cores": 1}
+    assert rules.merged(scaling, {"num_replicas": 2}) == {"cpu_cores": 1, "num_replicas": 2}
+    assert rules.merged({"num_replicas": 2}, {"autoscale_max_replicas": 3}) == {"autoscale_max_replicas": 3}
+    assert rules.merged(scaling, {"autoscale_enabled": False}) == {"cpu_cores": 1, "autoscale_enabled": False}
+    assert rules.merged(scaling, {"autoscale_max_replicas": 6, "cpu_cores": None})["autoscale_max_replicas"] == 6
+
+
 def slot(revision: int = 1, **more: Any) -> dict[str, Any]:
     return {**moves.new_slot(revision, {"models": []}, {}, 100.0), **more}
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from azureml.core import Environment, Experiment, Model, Run, Webservice, Workspace
+from azureml.core import Dataset, Environment, Experiment, Model, Run, Webservice, Workspace
 from azureml.core.compute import AksCompute, ComputeTarget
 from azureml.core.conda_dependencies import CondaDependencies
 from azureml.core.image import ContainerImage, Image
@@ -419,6 +419,8 @@ def test_a_cluster_service_has_replicas(deploy: Deploy) -> None:
     service = deploy(config=AksWebservice.deploy_configuration(num_replicas=2, auth_enabled=False, cpu_cores=0.5))
     assert len(front_of(service)["replicas"]) == 2 and service.num_replicas == 2
     assert service.container_resource_requirements.cpu == 0.5 and service.autoscaler.autoscale_enabled is False
+    service.update(autoscale_enabled=True, autoscale_max_replicas=2)
+    assert service.autoscaler.autoscale_enabled and service.autoscaler.max_replicas == 2
     service.update(num_replicas=1)
     service.wait_for_deployment()
     assert len(front_of(service)["replicas"]) == 1 and service.run(ASKED)["answer"] == [3, 6]
@@ -444,6 +446,7 @@ def test_an_endpoint_splits_requests_between_its_versions(deploy: Deploy, model:
     service.update_version("two", traffic_percentile=100)
     assert set(shares()) == {4}
     service.update_version("two", is_default=True)
+    assert [service.versions[name].traffic_percentile for name in ("one", "two")] == [0, 100]
     service.delete_version("one")  # through which the requests came in: the other one takes its place
     service.wait_for_deployment()
     assert set(shares()) == {4} and set(service.versions) == {"two"}
@@ -579,6 +582,13 @@ def test_a_profile_tells_how_long_answers_take_and_what_they_need(
     assert 0 < found["latencyPercentile50InMs"] <= found["latencyPercentile99InMs"]
     assert 0.001 < found["maxUtilizedMemoryInGB"] < 1 and profile.requested_cpu == 1.0
     until(lambda: workspace._client.call("GET", workspace._base + "/services")["services"] == [])
+    store = workspace.get_default_datastore()
+    Path("samples.csv").write_text('sample_request\n"{""data"": [1]}"\n"{""data"": [2, 3]}"\n')
+    store.upload_files(["samples.csv"], target_path="samples", show_progress=False)
+    table = Dataset.Tabular.from_delimited_files((store, "samples/samples.csv"))
+    second = Model.profile(workspace, "table", [model(3)], code(), input_dataset=table)
+    second.wait_for_completion()
+    assert second.success_rate == 100.0
     broken = Model.profile(workspace, "broken", [model(3)], code(), input_data='{"raise": 1}')
     with pytest.raises(WebserviceException, match="None of .* sample requests was answered"):
         broken.wait_for_completion()

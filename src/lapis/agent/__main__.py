@@ -282,7 +282,10 @@ class Agent:
             if stopped is not None and not crew.alive():
                 return stopped
             self._ship()
-            crew.wait(LOOK_EVERY)
+            if self.front is None:
+                crew.wait(LOOK_EVERY)
+            else:
+                crew.wait(LOOK_EVERY, LOOK_EVERY)  # it lives for months: nobody waits for its end
 
     def _tell_of_silence(self, crew: Crew, watch: hanging.Watch) -> None:
         """If all nodes seem to hang: say so, with where each process stands; and when they go on, say that."""

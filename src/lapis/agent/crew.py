@@ -126,14 +126,14 @@ class Crew:
     def alive(self) -> bool:
         return any(each.ended() is None for each in self.members)
 
-    def wait(self, seconds: float) -> None:
-        """Until a keeper ends, or `seconds` have passed."""
+    def wait(self, seconds: float, first: float = 0.002) -> None:
+        """Until a keeper ends, or `seconds` have passed; `first` is how soon that is looked for."""
         living = [each for each in self.members if each.ended() is None]
         started = launch.read(living[0].folder, "process.json") if living else None
         if started is None:
             time.sleep(min(seconds, 0.02))
             return
-        launch.wait_for_end(living[0].folder, started["keeper"], seconds if len(living) == 1 else seconds / 2)
+        launch.wait_for_end(living[0].folder, started["keeper"], seconds if len(living) == 1 else seconds / 2, first)
 
     def stop(self, grace: float) -> None:
         """All of them at once, so that the last one has as much time as the first."""

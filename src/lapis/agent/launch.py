@@ -70,10 +70,10 @@ def read(folder: str, name: str) -> dict[str, Any] | None:
         return None
 
 
-def wait_for_end(folder: str, keeper: Mapping[str, Any], seconds: float) -> None:
-    """Sleep for `seconds`, or shorter if the keeper ends meanwhile."""
+def wait_for_end(folder: str, keeper: Mapping[str, Any], seconds: float, first: float = 0.002) -> None:
+    """Sleep for `seconds`, or shorter if the keeper ends meanwhile; `first` is how soon that is looked for."""
     deadline = time.monotonic() + seconds
-    pause = 0.002
+    pause = first
     while time.monotonic() < deadline:
         try:
             os.waitpid(int(keeper["pid"]), os.WNOHANG)  # our own child: not to leave a zombie that looks alive
@@ -82,7 +82,7 @@ def wait_for_end(folder: str, keeper: Mapping[str, Any], seconds: float) -> None
         if not processes.alive(keeper["pid"], keeper["started"]):
             return
         time.sleep(pause)
-        pause = min(pause * 1.5, 0.02)
+        pause = min(pause * 1.5, max(first, 0.02))
 
 
 def _keep(argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, folder: str, tell: int) -> NoReturn:

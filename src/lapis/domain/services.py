@@ -91,6 +91,21 @@ def check_settings(kind: str, given: Mapping[str, Any]) -> None:
     _check_certificate(asked)
 
 
+def merged(before: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings after a change: a fixed number of replicas ends scaling, and scaling ends a fixed number."""
+    given = {key: value for key, value in changes.items() if value is not None}
+    kept = dict(before)
+    scales = [name for name in given if name.startswith("autoscale_")]
+    if "num_replicas" in given and not scales:
+        kept = {key: value for key, value in kept.items() if not key.startswith("autoscale_")}
+    elif scales and given.get("autoscale_enabled") is not False and "num_replicas" not in given:
+        kept.pop("num_replicas", None)
+        kept.pop("autoscale_enabled", None)
+    elif given.get("autoscale_enabled") is False:
+        kept = {key: value for key, value in kept.items() if not key.startswith("autoscale_")}
+    return {**kept, **given}
+
+
 def _check_scaling(asked: Mapping[str, Any]) -> None:
     scaling = [name for name in asked if name.startswith("autoscale_") and name != "autoscale_enabled"]
     if asked.get("autoscale_enabled") and "num_replicas" in asked:
@@ -211,14 +226,19 @@ def routes(versions: list[Share], gateway: str, default: str) -> list[dict[str, 
 
     The default version gets what is not given away. A version that cannot be reached gets nothing.
     """
-    shares = {each.name: each.percent for each in versions if each.name != default}
-    shares[default] = 100 - sum(shares.values())
+    shares = effective({each.name: each.percent for each in versions}, default)
     reachable = {each.name: each.address for each in versions if each.address}
     return [
         {"percent": percent, "address": reachable[name]}
         for name, percent in shares.items()
         if name != gateway and percent > 0 and name in reachable
     ]
+
+
+def effective(percents: Mapping[str, int], default: str) -> dict[str, int]:
+    """What each version gets; the default one what the others are not given, whatever was said of it."""
+    shares = {name: percent for name, percent in percents.items() if name != default}
+    return {**shares, default: 100 - sum(shares.values())}
 
 
 def check_traffic(shares: Mapping[str, int], default: str) -> None:

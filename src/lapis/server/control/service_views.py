@@ -38,7 +38,11 @@ class ServiceViews:
     def of(self, asset: Asset) -> dict[str, Any]:
         """Without its keys."""
         body = asset.body
-        versions = {name: self._version(asset, name, each) for name, each in body["versions"].items()}
+        shares = rules.effective({name: each["traffic"] for name, each in body["versions"].items()}, body["default"])
+        versions = {
+            name: {**self._version(asset, name, each), "traffic": shares[name]}
+            for name, each in body["versions"].items()
+        }
         main = versions[body["default"]]
         shown = {key: body[key] for key in ("kind", "target", "settings", "created_by", "updated_at", "description",
                                             "tags", "properties", "default", "gateway")}  # fmt: skip
@@ -62,7 +66,7 @@ class ServiceViews:
         run = self._run(asset.workspace_id, wanted["run"])
         content = wanted["content"]
         return {
-            **{key: version[key] for key in ("port", "traffic", "is_control", "description", "tags", "properties")},
+            **{key: version[key] for key in ("port", "is_control", "description", "tags", "properties")},
             "name": name,
             "state": rules.state_of(wanted, self._answers(wanted, run, version["address"])),
             "error": _shown_error(wanted, old),

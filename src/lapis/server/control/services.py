@@ -28,6 +28,7 @@ from lapis.server.store.runs import RunFilter
 from lapis.server.store.sealed import Sealer
 
 _GONE_WITHIN = 25.0  # seconds that delete() waits for the processes to end
+_UNKNOWN_BY_THEN = 4.0  # seconds after which nobody sends requests to a version that was deleted
 _HEARD_WITHIN = 5.0  # seconds that a new key has to reach the front
 _LIVE = ("auth_enabled", "token_auth_enabled")  # settings that a running front takes up
 _KEYS = ("primary", "secondary")
@@ -252,7 +253,7 @@ class Services:
             raise WebserviceException(
                 f"'{name}' is an endpoint: its models belong to its versions. Use update_version() or create_version()."
             )
-        settings = {**asset.body["settings"], **_given(change.settings)}
+        settings = rules.merged(asset.body["settings"], change.settings)
         rules.check_settings(asset.body["kind"], settings)
         content = self._changed_content(asset, asset.body["default"], change)
 
@@ -277,7 +278,7 @@ class Services:
         asset = self._endpoint(workspace_id, name)
         if version in asset.body["versions"]:
             raise WebserviceException(f"Endpoint '{name}' has a version '{version}' already. update_version() it.")
-        settings = {**asset.body["settings"], **_given(change.settings)}
+        settings = rules.merged(asset.body["settings"], change.settings)
         rules.check_settings(ENDPOINT, settings)
         if change.content is None and change.models is None:
             raise WebserviceException(f"Version '{version}' of '{name}' needs models, an inference_config, or both.")
@@ -298,7 +299,7 @@ class Services:
             slot = moves.new_slot(1, content, _of_version(settings), self._now())
             body["versions"][version] = moves.new_version(slot, port, traffic, about)
             if change.is_default:
-                body["default"] = version
+                _make_default(body, version)
 
         return self.view(self._change(asset, apply))
 
@@ -309,8 +310,10 @@ class Services:
         asset = self._endpoint(workspace_id, name)
         there = version_of(asset, version)
         if change.is_default is False and asset.body["default"] == version:
-            raise WebserviceException(f"Version '{version}' is the default one of '{name}'. Make another one it.")
-        settings = {**asset.body["settings"], **there["wanted"]["settings"], **_given(change.settings)}
+            raise WebserviceException(
+                f"Version '{version}' is the default one of '{name}'. Make another one the default."
+            )
+        settings = rules.merged({**asset.body["settings"], **there["wanted"]["settings"]}, change.settings)
         rules.check_settings(ENDPOINT, settings)
         content = self._changed_content(asset, version, change)
         self._check_traffic(
@@ -323,7 +326,7 @@ class Services:
             if change.is_control is not None:
                 mine["is_control"] = change.is_control
             if change.is_default:
-                body["default"] = version
+                _make_default(body, version)
             _relabel(f"version '{version}' of service '{name}'", mine, change)
             rolls = [key for key in _given(change.settings) if key != "traffic_percentile"]
             if content is not None or rolls:
@@ -347,7 +350,8 @@ class Services:
             gone = body["versions"].pop(version)
             runs = [slot["run"] for slot in (gone["wanted"], gone["serving"]) if slot and slot["run"]]
             if body["gateway"] != version:
-                body["leaving"] = [*body["leaving"], *(_leaving(run, self._now()) for run in runs)]
+                soon = self._now() + _UNKNOWN_BY_THEN
+                body["leaving"] = [*body["leaving"], *(_leaving(run, soon) for run in runs)]
                 return
             # requests come in through it: the default version takes its place, and it goes when that is done
             heir = body["versions"][body["default"]]
@@ -563,6 +567,15 @@ def _relabel(whose: str, body: dict[str, Any], change: Change) -> None:
 
 def _leaving(run_id: str, now: float | None) -> dict[str, Any]:
     return {"run": run_id, "cancel_at": now, "until": None}
+
+
+def _make_default(body: dict[str, Any], name: str) -> None:
+    """Who gets how much stays: what the old default one got is its share from now on."""
+    shares = rules.effective({each: found["traffic"] for each, found in body["versions"].items()}, body["default"])
+    if body["default"] != name:
+        old = body["versions"][body["default"]]
+        body["versions"][body["default"]] = {**old, "traffic": max(0, shares[body["default"]])}
+        body["default"] = name
 
 
 def _traffic(change: Change, before: int) -> int:
