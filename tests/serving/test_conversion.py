@@ -51,6 +51,11 @@ else:
     module = tf.Module()
     module.f = tf.function(lambda text: {"n": tf.strings.length(text)}, [tf.TensorSpec([None], tf.string, name="text")])
     tf.saved_model.save(module, folder + "/text", signatures=module.f)
+    for name, times in (("double", 2.0), ("triple", 3.0)):
+        call = lambda x, times=times: {"y": x * times}
+        setattr(module, name, tf.function(call, [tf.TensorSpec([None], tf.float32, name="x")], autograph=False))
+    both = {"double": module.double, "triple": module.triple}
+    tf.saved_model.save(module, folder + "/several", signatures=both)
 """
 # Prints what a runtime answers to a body.
 ASK = """
@@ -126,6 +131,17 @@ def test_a_model_becomes_an_onnx_file_that_answers_the_same(
     again = shop.ready(runtime, name, told, into=str(tmp_path))
     assert "Converted to ONNX before" in told[-1] and time.monotonic() - began < 2.0
     assert again.model == str(tmp_path / "model.onnx") and os.path.samefile(again.model, ready.model)
+
+
+def test_signatures_that_differ_stay_with_tensorflow(shop: Shop, tmp_path: Path) -> None:
+    if not (shop.folder / "several").exists():
+        pytest.skip("TensorFlow 1 saves one")
+    told: list[str] = []
+    ready = shop.ready("tensorflow", "several", told)
+    assert ready.runtime == "tensorflow" and "the signatures double, triple, and an ONNX file holds one" in told[-1]
+    body = tmp_path / "body.json"
+    body.write_text(json.dumps({"instances": [1, 2], "signature_name": "triple"}))
+    assert json.loads(run(ready.python, ASK, "tensorflow", ready.model, str(body))) == {"predictions": [3.0, 6.0]}
 
 
 def test_what_cannot_be_converted_is_served_by_tensorflow_and_said_so(shop: Shop, tmp_path: Path) -> None:

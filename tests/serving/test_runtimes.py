@@ -12,7 +12,7 @@ import pytest
 from lapis.errors import ModelNotFoundException
 from lapis.serving.forms import Request, parse
 from lapis.serving.runtimes import onnx as onnx_runtime
-from lapis.serving.tensors import Arrays, BadRequest, Runtime, Tensor, run_together
+from lapis.serving.tensors import SIGNATURES, Arrays, BadRequest, Runtime, Tensor, run_together
 from tests.serving import models
 
 WEIGHTS = numpy.random.default_rng(2).normal(size=(4, 3)).astype("float32")
@@ -24,6 +24,19 @@ def test_an_onnx_file_tells_what_goes_in_and_what_comes_out(tmp_path: Path) -> N
     assert runtime.inputs == [Tensor("pixels", "float32", (None, 4))]
     assert runtime.outputs == [Tensor("digits", "float32", (None, 3))]
     assert runtime.batches and list(runtime.signatures) == ["serving_default"]
+
+
+def test_a_converted_file_knows_every_name_of_its_signature(tmp_path: Path) -> None:
+    import onnx
+
+    path = str(models.linear(tmp_path / "digits.onnx", WEIGHTS))
+    model = onnx.load(path)
+    onnx.helper.set_model_props(model, {SIGNATURES: "predict,serve"})
+    onnx.save(model, path)
+    runtime = onnx_runtime.load(path)
+    assert list(runtime.signatures) == ["predict", "serve"] and runtime.default == "predict"
+    asked = parse(b'{"signature_name": "serve", "instances": [[1, 2, 3, 4]]}', None, runtime)
+    assert runtime.run(asked.signature, asked.inputs)["digits"].shape == (1, 3)
 
 
 def test_a_folder_without_one_onnx_file_is_told_with_what_is_there(tmp_path: Path) -> None:

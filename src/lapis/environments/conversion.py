@@ -25,13 +25,14 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lapis.environments import commands, holding, no_code
 from lapis.environments.build import build_and_hold
-from lapis.environments.commands import Canceled, Tell, never
+from lapis.environments.commands import Canceled, Stopped, Tell, never
 from lapis.environments.interpreters import interpreters
 from lapis.environments.recipe import recipe
 from lapis.environments.resolve import resolve
@@ -42,7 +43,8 @@ _CANNOT = 4  # how lapis.serving.convert ends where it is sure
 _FORMAT = 1
 _NAME_LENGTH = 32
 _KEEP_BYTES = 5 << 30
-_SAY_EVERY = 30.0  # seconds
+_LOOK_EVERY = 0.1  # seconds
+_SAY_EVERY = 30.0
 _OF_THE_ASKER = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LAPIS_TOKEN", "AZUREML_RUN_TOKEN")
 
 
@@ -116,7 +118,7 @@ def converted(
     name = _name(model, lock, serving, sample)
     folder = os.path.join(store(root), name)
     os.makedirs(store(root), exist_ok=True)
-    with holding.alone(store(root), name):  # of several deployments at once, one converts
+    with _turn(store(root), name, tell, canceled):
         fresh = not os.path.isdir(folder)
         if fresh:
             tell("Converting the model to ONNX, in the environment of its own TensorFlow")
@@ -129,6 +131,23 @@ def converted(
         report = _read(os.path.join(folder, "report.json")) or {}
         path = os.path.join(folder, "model.onnx")
         return Converted(_linked(path, into) if into else path, report, fresh)
+
+
+@contextmanager
+def _turn(root: str, name: str, tell: Tell, canceled: Canceled) -> Iterator[None]:
+    """Of several deployments of one model at once, one converts it."""
+    file = holding.take(root, name)
+    if file is None:
+        tell("The same model is being converted for another deployment; waiting for that")
+    while file is None:
+        if canceled():
+            raise Stopped("Canceled while another deployment converted the model.")
+        time.sleep(_LOOK_EVERY)
+        file = holding.take(root, name)
+    try:
+        yield
+    finally:
+        os.close(file)
 
 
 def described(made: Converted) -> str:

@@ -19,9 +19,10 @@ from typing import Any
 import numpy
 
 from lapis.errors import AzureMLException
-from lapis.serving.tensors import Arrays, Runtime, Tensor
+from lapis.serving.tensors import SIGNATURES, Arrays, Runtime, Tensor
 
 CANNOT = 4
+KERAS_NAME = "serve"  # under which model.export() stores the default signature once more
 OPSETS = (
     15,
     18,
@@ -58,11 +59,12 @@ def make(model: str, target: str, answers: str, sample: str = "") -> None:
     runtime = _original(model)
     if any(each.dtype == "string" for each in (*runtime.inputs, *runtime.outputs)):
         raise Impossible("it takes or gives text, which ONNX files of TensorFlow do not")
+    same = _same_as_default(model, runtime)
     examples, of = _examples(runtime, sample)
     with tempfile.TemporaryDirectory(prefix="lapis-convert-") as scratch:
         folder = _as_saved_model(model, scratch)
         opset = _convert(folder, runtime.default, target)
-        _name_ends(folder, runtime, target)
+        _name_ends(folder, runtime, target, same)
     about = {"tensorflow": tf.__version__, "tf2onnx": tf2onnx.__version__, "opset": opset, "examples": of}
     _write_answers(answers, examples, about)
 
@@ -113,6 +115,28 @@ def _is_keras_file(model: str) -> bool:
     return os.path.isfile(model) or not any(
         name in SAVED_MODEL_FILES for _, _, names in os.walk(model) for name in names
     )
+
+
+def _same_as_default(model: str, runtime: Runtime) -> list[str]:
+    """Other names of the default signature. Signatures that are other functions cannot come along."""
+    others = [name for name in runtime.signatures if name != runtime.default]
+    if not others:
+        return []
+    from lapis.serving.runtimes import tensorflow
+    from lapis.serving.runtimes.ready import saved_model_folder
+
+    defined = tensorflow.graph_to_serve(saved_model_folder(model)).signature_def
+
+    def is_same(name: str) -> bool:
+        if name == KERAS_NAME:
+            return runtime.signatures[name] == runtime.signatures[runtime.default]
+        one, other = defined[name], defined[runtime.default]
+        return dict(one.inputs) == dict(other.inputs) and dict(one.outputs) == dict(other.outputs)
+
+    different = [name for name in others if not is_same(name)]
+    if different:
+        raise Impossible(f"it has the signatures {', '.join(runtime.signatures)}, and an ONNX file holds one")
+    return others
 
 
 def _examples(runtime: Runtime, sample: str) -> tuple[list[tuple[Arrays, Arrays]], str]:
@@ -234,8 +258,8 @@ def _tag(folder: str) -> str:
     return ",".join(tensorflow.graph_to_serve(folder).meta_info_def.tags) or "serve"
 
 
-def _name_ends(folder: str, runtime: Runtime, target: str) -> None:
-    """Call inputs and outputs as the signature does. TensorFlow 1 leaves the names of its graph: `X:0`."""
+def _name_ends(folder: str, runtime: Runtime, target: str, same: list[str]) -> None:
+    """Call inputs and outputs as the signature does, and note its names. TensorFlow 1 leaves its graph's: `X:0`."""
     import onnx
 
     from lapis.serving.runtimes import tensorflow
@@ -254,6 +278,7 @@ def _name_ends(folder: str, runtime: Runtime, target: str) -> None:
             if in_graph not in there:
                 raise Impossible(f"'{name}' is not among what the result has: {', '.join(there)}")
             _rename(model.graph, in_graph, name)
+    onnx.helper.set_model_props(model, {SIGNATURES: ",".join([runtime.default, *same])})
     onnx.save(model, target)
 
 

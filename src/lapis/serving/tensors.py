@@ -8,6 +8,7 @@ import numpy
 
 from lapis.errors import UserErrorException
 
+SIGNATURES = "lapis.signatures"  # where a converted ONNX file notes the names of its only signature
 Arrays = Dict[str, Any]  # by name, each a numpy.ndarray
 
 

@@ -9,7 +9,7 @@ import numpy
 import onnxruntime
 
 from lapis.serving.runtimes.ready import answer_once, only_file
-from lapis.serving.tensors import Arrays, BadRequest, Runtime, Tensor
+from lapis.serving.tensors import SIGNATURES, Arrays, BadRequest, Runtime, Tensor
 
 _TYPES = {
     "float": "float32", "double": "float64", "float16": "float16", "bool": "bool", "string": "string", "int8": "int8",
@@ -32,7 +32,9 @@ class _Onnx(Runtime):
         self._names = [each.name for each in session.get_outputs()]
         inputs = [_tensor(each) for each in session.get_inputs()]
         outputs = [_tensor(each) for each in session.get_outputs()]
-        super().__init__({"serving_default": (inputs, outputs)}, "serving_default")
+        noted = session.get_modelmeta().custom_metadata_map.get(SIGNATURES) or "serving_default"
+        names = noted.split(",")
+        super().__init__({name: (inputs, outputs) for name in names}, names[0])
 
     def run(self, signature: str, inputs: Arrays) -> Arrays:
         try:
