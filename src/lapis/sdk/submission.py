@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from lapis.domain import settings as settings_module
+from lapis.domain.environment import called
 from lapis.domain.run import SCRIPT_RUN, check_labels, check_run_id, check_text
 from lapis.domain.tree import check_path
 from lapis.errors import (
@@ -214,7 +215,7 @@ def _interpreter(workspace: Workspace, environment: Any, mpi: bool) -> tuple[str
     if not _asked_for(environment) and not in_image:
         return sys.executable, None, []
     if mode == "host":
-        said = f"environment '{environment.name}' is not built; the script runs in {sys.executable}."
+        said = f"{called(environment.name)} is not built; the script runs in {sys.executable}."
         return sys.executable, None, [f"LAPIS_ENVIRONMENTS=host: {said}"]
     resolved = resolve(workspace, environment, mpi)
     wanted = {"name": environment.name, "lock": resolved["lock"], "said": resolved["said"]}
