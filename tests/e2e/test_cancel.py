@@ -37,6 +37,18 @@ def test_a_running_script_is_stopped(running: Any) -> None:
     assert "error" not in details
 
 
+def test_a_run_that_is_being_cancelled_is_found_by_that(submit: Submit, tmp_path: Path) -> None:
+    stubborn = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SLEEP
+    run = submit(stubborn, arguments=[tmp_path / "begun"])
+    until_written(tmp_path / "begun")
+    assert [each.id for each in Run.list(run.experiment, status="Running")] == [run.id]
+    run.cancel()
+    assert [each.id for each in Run.list(run.experiment, status="CancelRequested")] == [run.id]
+    assert list(Run.list(run.experiment, status="Running")) == []
+    run.wait_for_completion(show_output=False)
+    assert [each.id for each in Run.list(run.experiment, status=["CancelRequested", "Canceled"])] == [run.id]
+
+
 def test_waiting_for_a_cancelled_run_shows_how_it_ended(running: Any, capsys: pytest.CaptureFixture[str]) -> None:
     running.cancel()
     running.wait_for_completion(show_output=True)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from azureml.core import Environment, Experiment, ScriptRunConfig, Workspace
+from azureml.core.runconfig import RunConfiguration
 from azureml.exceptions import ActivityFailedException, UserErrorException
 from lapis.sdk.environment_resolution import resolve
 from tests.conftest import Home
@@ -48,17 +49,6 @@ def test_a_script_sees_the_packages_of_its_environment_and_no_others(finish: Sub
     assert "No module named 'fastapi'" in run.get_details()["error"]["error"]["message"]
 
 
-def test_an_environment_without_a_name_is_called_after_its_experiment(
-    finish: Submit, experiment: Experiment, wheels: Path
-) -> None:
-    made = environment(wheels, "lapistoy")
-    made.name = None  # as those of a RunConfiguration and of estimators
-    run = finish("print(1)", environment=made)
-    name = f"{experiment.name}-environment"
-    assert f"Environment '{name}': Python" in run.get_logs()[BUILD_LOG] and run.get_environment().name == name
-    assert made.name is None
-
-
 def test_azureml_is_there_in_every_environment(finish: Submit, wheels: Path) -> None:
     run = finish(
         "from azureml.core import Run; Run.get_context().log('one', 1)", environment=environment(wheels, "lapistoy")
@@ -74,6 +64,14 @@ def test_the_build_log_and_the_lock_stay_with_the_run(finish: Submit, wheels: Pa
     assert "nothing to do" not in told and "nothing to do" in second.get_logs()[BUILD_LOG]
     second.download_file("azureml-logs/environment.lock.txt", str(tmp_path / "lock.txt"))
     assert "lapishelper==2.1" in (tmp_path / "lock.txt").read_text()
+
+
+def test_an_environment_without_a_name_is_told_of_as_that_of_the_run(finish: Submit, wheels: Path) -> None:
+    run_config = RunConfiguration()
+    run_config.environment.python.conda_dependencies = environment(wheels, "lapistoy==1.0").python.conda_dependencies
+    run = finish("print(1)", run_config=run_config)
+    assert "The environment of this run: Python 3." in run.get_logs()[BUILD_LOG]
+    assert "the environment of this run" in str([stage["reason"] for stage in run.get_details()["stages"]])
 
 
 def test_requirements_that_contradict_each_other_are_refused_before_a_run_is_made(

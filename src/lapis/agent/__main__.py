@@ -226,9 +226,12 @@ class Agent:
         return verdict
 
     def _until_given_up(self) -> Iterator[float]:
-        """Again and again, with the seconds gone by; not for ever: the next server starts an agent here again."""
+        """Again and again, with the seconds gone by; not for ever: the next server starts an agent here again.
+
+        Nor once the folder is gone: the head has told how the run ended, and cleared everything away.
+        """
         began = time.monotonic()
-        while time.monotonic() - began < GIVE_UP_AFTER:
+        while time.monotonic() - began < GIVE_UP_AFTER and os.path.isdir(self.folder):
             yield time.monotonic() - began
             time.sleep(LOOK_EVERY)
 

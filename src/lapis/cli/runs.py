@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 _ENDED = ("Completed", "Failed", "Canceled")
 _LIVE = ("NotStarted", "Preparing", "Queued", "Running", "Finalizing")
-# Two statuses are observations of the server: in its store such a run stands under another word.
-_STORED_AS = {"CancelRequested": _LIVE, "NotResponding": ("Running",)}
 _STATUSES = (*_LIVE, "CancelRequested", "NotResponding", *_ENDED)
 _PAGE = 100
 
@@ -206,13 +204,12 @@ def _status_word(word: str) -> str:
 def _find(
     workspace: Workspace, query: dict[str, Any], words: list[str], most: int, archived: bool
 ) -> list[dict[str, Any]]:
-    stored = sorted({state for word in words for state in _STORED_AS.get(word, (word,))})
     found: list[dict[str, Any]] = []
     cursor = None
     while True:
-        asked = {**query, "status": stored or None, "archived": archived, "limit": min(most, _PAGE), "cursor": cursor}
+        asked = {**query, "status": words or None, "archived": archived, "limit": min(most, _PAGE), "cursor": cursor}
         page = workspace._client.call("GET", workspace._base + "/runs", query=asked)
-        found += [view for view in page["runs"] if not words or view["status"] in words]
+        found += page["runs"]
         cursor = page["cursor"]
         if cursor is None or len(found) >= most:
             return found[:most]

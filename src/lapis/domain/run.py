@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import Any, Mapping, NamedTuple
+from typing import Any, Iterable, Mapping, NamedTuple
 
 from lapis.errors import Conflict, UserErrorException
 
@@ -161,6 +161,12 @@ def status(run: RunRecord, now: float) -> str:
     if run.state is S.RUNNING and run.last_heard is not None and now - run.last_heard > LATE_SECONDS:
         return "NotResponding"
     return run.state.value
+
+
+def states_behind(statuses: Iterable[str]) -> tuple[str, ...]:
+    """The states of runs that may show as one of these statuses."""
+    observed = {"CancelRequested": [each.value for each in S if each not in ENDED], "NotResponding": [S.RUNNING.value]}
+    return tuple(sorted({state for each in statuses for state in observed.get(each, [each])}))
 
 
 def stages(run: RunRecord, now: float) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+from lapis.domain.environment import called_first
 from lapis.environments import world
 from lapis.environments.package_lines import Package, conda_package, pip_line
 from lapis.environments.values import Recipe, Substitution
@@ -29,7 +30,7 @@ def recipe(
 
     Whatever is not as asked for is among the recipe's substitutions. With `strict` it is an error instead.
     """
-    name = definition.get("name") or "without a name"
+    name = definition.get("name")
     try:
         draft = _read(((definition.get("python") or {}).get("condaDependencies")) or {})
         _take_out_what_lapis_is(draft)
@@ -46,7 +47,7 @@ def recipe(
         _choose_tensorflow_build(draft, minor, gpu, strict)
         _add_what_was_always_there(draft)
     except UserErrorException as error:
-        raise UserErrorException(f"Environment '{name}' cannot be built. {error.message}") from None
+        raise UserErrorException(f"{called_first(name)} cannot be built. {error.message}") from None
     if strict and draft.substitutions:
         raise UserErrorException(_not_exactly(name, draft.substitutions))
     return Recipe(
@@ -466,10 +467,10 @@ def _without(packages: Sequence[Package]) -> tuple[str, ...]:
     return tuple(sorted(world.PROVIDED_BY_LAPIS | others))
 
 
-def _not_exactly(name: str, substitutions: Sequence[Substitution]) -> str:
+def _not_exactly(name: str | None, substitutions: Sequence[Substitution]) -> str:
     lines = "\n".join(f"  {substitution}" for substitution in substitutions)
     return (
-        f"Environment '{name}' cannot be installed exactly as it is defined, and substitutions are not allowed:\n"
+        f"{called_first(name)} cannot be installed exactly as it is defined, and substitutions are not allowed:\n"
         f"{lines}\n"
         "Change the definition, install what is missing, or allow substitutions."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from lapis.domain.environment import called
 from lapis.errors import ActivityFailedException, UserErrorException
 from lapis.sdk.workspace import Workspace
 
@@ -33,7 +34,7 @@ def _ask(workspace: Any, environment: Environment, path: str) -> Any:
         raise UserErrorException(f"workspace must be a Workspace, not {type(workspace).__name__}.")
     if environment.python.user_managed_dependencies:
         raise UserErrorException(
-            f"There is nothing to build for environment '{environment.name}': its user_managed_dependencies is True, "
+            f"There is nothing to build for {called(environment.name)}: its user_managed_dependencies is True, "
             "so runs take the interpreter as it is."
         )
     resolve(workspace, environment)  # what takes long, and says so; from here on it is known

@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from lapis.domain import settings
+from lapis.domain.environment import called
 
 if TYPE_CHECKING:
     from lapis.sdk.workspace import Workspace
@@ -34,14 +35,13 @@ def resolve(workspace: Workspace, environment: Any, mpi: bool = False, horovod_i
     return dict(reply)
 
 
-def _say_what_takes_so_long(name: str, done: threading.Event) -> None:
+def _say_what_takes_so_long(name: str | None, done: threading.Event) -> None:
     seconds = 0.0
     pause = _QUIET
     while not done.wait(pause):
         seconds += pause
         print(
-            f"Lapis: resolving environment '{name}': asking the package index which versions fit together "
-            f"({seconds:.0f} s)",
+            f"Lapis: resolving {called(name)}: asking the package index which versions fit together ({seconds:.0f} s)",
             file=sys.stderr,
             flush=True,
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from lapis.domain import settings as settings_module
+from lapis.domain.environment import called
 from lapis.domain.run import SCRIPT_RUN, check_labels, check_run_id, check_text
 from lapis.domain.tree import check_path
 from lapis.errors import (
@@ -75,8 +76,6 @@ def run_body(
     run_config = get_run_config_from_script_run(config)
     if hasattr(run_config.environment, "get_environment"):  # named by reference
         run_config.environment = run_config.environment.get_environment(experiment.workspace)
-    if not run_config.environment.name:
-        run_config.environment.name = re.sub(r"[^\w.-]+", "-", f"{experiment.name}-environment")
     folder = _checked_folder(config.source_directory)
     job, warnings = _checked_job(experiment.workspace, run_config, folder)
     given = [*(run_config.arguments or []), *(run_config.command if isinstance(run_config.command, list) else [])]
@@ -237,7 +236,7 @@ def interpreter(
     if not _asked_for(environment) and not in_image:
         return sys.executable, None, []
     if mode == "host":
-        said = f"environment '{environment.name}' is not built; the script runs in {sys.executable}."
+        said = f"{called(environment.name)} is not built; the script runs in {sys.executable}."
         return sys.executable, None, [f"LAPIS_ENVIRONMENTS=host: {said}"]
     resolved = resolve(workspace, environment, mpi, horovod_in)
     wanted = {"name": environment.name, "lock": resolved["lock"], "said": resolved["said"]}

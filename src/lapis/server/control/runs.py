@@ -9,6 +9,7 @@ from typing import Any
 
 from lapis.agent.mpi import find_mpirun
 from lapis.domain import run as rules
+from lapis.domain.environment import called
 from lapis.domain.metrics import Point, assemble, parse_lines
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.services import SERVICE_RUN
@@ -170,7 +171,7 @@ class Runs:
         if not wanted:
             run = rules.advance(run, RunState.PREPARING, reason="Nothing to build: the interpreter is there", at=now)
             return queue(run, now)
-        what = f"environment '{wanted['name']}'"
+        what = called(wanted["name"])
         if self._workshop.ready(wanted["lock"]):
             run = rules.advance(run, RunState.PREPARING, reason=f"Nothing to build: {what} is there", at=now)
             return queue(run, now)
@@ -232,10 +233,19 @@ class Runs:
     def find(
         self, actor: Actor, where: RunFilter, limit: int, cursor: int | None
     ) -> tuple[list[RunRecord], int | None]:
+        """A page. `states` are those that users see, and two of them stand in no column."""
         if where.workspace_id is not None:
             actor.may_read(where.workspace_id)
-        found, more = self._shelf.runs.find(where, limit, cursor)
-        return [self._fresh(run) for run in found], more
+        if not where.states:
+            found, more = self._shelf.runs.find(where, limit, cursor)
+            return [self._fresh(run) for run in found], more
+        now, stored = self._now(), replace(where, states=rules.states_behind(where.states))
+        chosen: list[RunRecord] = []
+        while True:
+            page, cursor = self._shelf.runs.find(stored, limit - len(chosen), cursor)
+            chosen += [run for run in map(self._fresh, page) if rules.status(run, now) in where.states]
+            if cursor is None or len(chosen) == limit:
+                return chosen, cursor
 
     def descendants(self, actor: Actor, workspace_id: str, run_id: str) -> list[RunRecord]:
         """Every run below this one, oldest first."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from lapis.domain.environment import called_first
 from lapis.environments import conda, containers, horovod
 from lapis.environments.build import ready
 from lapis.environments.interpreters import interpreters
@@ -113,7 +114,7 @@ class Workshop:
         none = "neither Docker nor Podman answers on this machine"
         if forced or wanted.user_managed:
             raise UserErrorException(
-                f"Environment '{definition.get('name')}' takes its Python from {wanted.shown}, and {none}. Start one; "
+                f"{called_first(definition.get('name'))} takes its Python from {wanted.shown}, and {none}. Start one; "
                 "or name the packages (conda_specification=..., or python.user_managed_dependencies = False), and they "
                 "are installed without a container; or set LAPIS_ENVIRONMENTS=host."
             )
@@ -203,8 +204,8 @@ def _options(wish: containers.Wish) -> tuple[str, ...]:
 def preface(name: str | None, resolved: Resolved) -> str:
     """How the build log of a run begins: what was asked for, what it became, and why."""
     lock = resolved.lock
-    count = number_of_packages(lock.packages)
-    lines = [f"Environment '{name}': Python {lock.python}, {count} packages, lock {lock.hash}", *resolved.said]
+    count = number_of_packages(lock.packages) + len(lock.conda)
+    lines = [f"{called_first(name)}: Python {lock.python}, {count} packages, lock {lock.hash}", *resolved.said]
     lines += [f"Substituted: {each}" for each in lock.substitutions]
     lines += [f"Note: {each}" for each in lock.notices]
     return "".join(f"{line}\n" for line in lines)
