@@ -27,6 +27,9 @@ def test_a_service_is_listed_shown_called_and_deleted(lapis: Lapis, here: Worksp
     document = lapis("service", "show", "echo", "--json").json
     assert document["state"] == "Healthy" and document["versions"][0]["revision"] == 1
     until(lambda: "here we are" in lapis("service", "logs", "echo").out)
+    assert lapis("status", "--json").json["services"] == 1
+    assert "No run is under way, and 1 service goes on answering" in lapis("stop").out
+    assert lapis("service", "call", "echo", "hello").out == '{"said": "hello"}\n'  # which starts a server
     assert lapis("service", "delete", "echo").out == "Service 'echo' is deleted.\n"
     gone = lapis("service", "show", "echo")
     assert gone.status == 1 and "No service named 'echo'" in gone.err

@@ -30,13 +30,14 @@ def enter(job: Mapping[str, Any], log: str, canceled: Callable[[], bool]) -> dic
         folder, _ = build_and_hold(lock, None, job["environments"], say, canceled)
     except Stopped:
         raise Canceled("while its environment was being built") from None
-    variables = {"VIRTUAL_ENV": folder, **lock.variables, **(job.get("environment_variables") or {})}
+    prefix = "CONDA_PREFIX" if lock.conda else "VIRTUAL_ENV"
+    variables = {prefix: folder, **lock.variables, **(job.get("environment_variables") or {})}
     python = os.path.join(folder, "bin", "python")
     if not lock.image:
         return {"python": python, "environment_variables": variables}
     built = bool(number_of_packages(lock.packages))
     if not built:
-        del variables["VIRTUAL_ENV"]
+        del variables[prefix]
     container = {"image": lock.image, "options": list(lock.container), "environment": folder if built else None}
     python = python if built else lock.interpreter
     return {"python": python, "environment_variables": variables, "container": container}

@@ -90,6 +90,7 @@ def status(as_json: Json = False) -> None:
             "started_at": when(about["started_at"]),
             "uptime_seconds": round(uptime, 1),
             "active_runs": about["active_runs"],
+            "services": about.get("services", 0),
         },
         lambda: screen.facts(
             [
@@ -98,6 +99,7 @@ def status(as_json: Json = False) -> None:
                 ("Home", about["home"]),
                 ("Uptime", f"{screen.duration(uptime)} (process {about['pid']})"),
                 ("Active runs", str(about["active_runs"])),
+                ("Services", str(about.get("services", 0))),
             ]
         ),
     )
@@ -122,10 +124,12 @@ def stop(as_json: Json = False) -> None:
             f"The server at {told['url']} (process {told['pid']}) did not stop. Its log: "
             f"{os.path.join(settings.home, 'server.log')}."
         )
-    active = about["active_runs"] if about is not None else 0
+    active, services = (about["active_runs"], about.get("services", 0)) if about is not None else (0, 0)
     runs = "No run is under way" if active == 0 else "1 run carries on" if active == 1 else f"{active} runs carry on"
+    if services:
+        runs += f", and {services} service{' goes' if services == 1 else 's go'} on answering (`lapis service delete`)"
     screen.answer(
-        {"stopped": True, "address": told["url"], "active_runs": active},
+        {"stopped": True, "address": told["url"], "active_runs": active, "services": services},
         lambda: print(
             f"Stopped the server at {told['url']}. {runs}; the next command starts a server when it needs one."
         ),

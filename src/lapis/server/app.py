@@ -145,6 +145,7 @@ def about_server(system: TheSystem, actor: TheActor) -> Response:
             "home": system.home,
             "started_at": system.started_at,
             "active_runs": system.shelf.runs.count_active(),
+            "services": system.services.count(),
             "viewer_key": system.access.viewer_key if actor.kind in ("user", "viewer") else None,
         }
     )

@@ -175,7 +175,8 @@ class Runs:
         if self._workshop.ready(wanted["lock"]):
             run = rules.advance(run, RunState.PREPARING, reason=f"Nothing to build: {what} is there", at=now)
             return queue(run, now)
-        count = number_of_packages(self._workshop.lock(wanted["lock"]).packages)
+        lock = self._workshop.lock(wanted["lock"])
+        count = number_of_packages(lock.packages) + len(lock.conda)
         return rules.advance(
             run, RunState.PREPARING, reason=f"Building {what}: {count} packages", at=now,
             until=f"ends when it is built: {BUILD_LOG} tells how far it is",

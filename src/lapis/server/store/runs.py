@@ -146,10 +146,11 @@ class RunStore:
             return [_to_record(row) for row in _CHILDREN.all(connection, {"w": workspace_id, "r": run_id})]
 
     def count_active(self, workspace_id: str | None = None) -> int:
-        """How many runs have not ended."""
+        """How many runs have not ended, without those that services live in."""
         query = (
             select(func.count()).select_from(runs).where(runs.c.ended == literal_column("0"))
         )  # not bound: the partial index wants it so
+        query = query.where(or_(runs.c.type.is_(None), runs.c.type != SERVICE_RUN))
         if workspace_id is not None:
             query = query.where(runs.c.workspace_id == workspace_id)
         with self._database.read() as connection:
