@@ -8,7 +8,7 @@ import typing
 
 import pytest
 
-from azureml.core.compute import AksCompute, DatabricksCompute
+from azureml.core.compute import BatchCompute, DatabricksCompute
 from azureml.tensorboard.export import export_to_tensorboard
 from lapis.errors import NotThereYet, UserErrorException
 
@@ -18,13 +18,13 @@ def says_not_there_yet(path: str) -> typing.Any:
 
 
 def test_calling_a_class_says_its_full_name() -> None:
-    with says_not_there_yet("azureml.core.compute.AksCompute"):
-        AksCompute("workspace", name="gpu-cluster")
+    with says_not_there_yet("azureml.core.compute.BatchCompute"):
+        BatchCompute("workspace", name="gpu-cluster")
 
 
 def test_calling_something_of_a_class_says_the_full_call() -> None:
-    with says_not_there_yet("azureml.core.compute.AksCompute.provisioning_configuration"):
-        AksCompute.provisioning_configuration(vm_size="STANDARD_NC6", max_nodes=4)
+    with says_not_there_yet("azureml.core.compute.BatchCompute.provisioning_configuration"):
+        BatchCompute.provisioning_configuration(vm_size="STANDARD_NC6", max_nodes=4)
 
 
 def test_calling_a_function_says_its_full_name() -> None:
@@ -34,15 +34,15 @@ def test_calling_a_function_says_its_full_name() -> None:
 
 def test_the_error_is_one_that_scripts_of_sdk_v1_catch() -> None:
     with pytest.raises(UserErrorException):
-        AksCompute()
+        BatchCompute()
     with pytest.raises(NotImplementedError):
-        AksCompute()
+        BatchCompute()
 
 
 def test_isinstance_is_false_and_type_hints_hold() -> None:
-    assert not isinstance("cpu", AksCompute)
-    assert not issubclass(str, AksCompute)
-    assert typing.get_args(typing.Optional[AksCompute]) == (AksCompute, type(None))  # noqa: UP045
+    assert not isinstance("cpu", BatchCompute)
+    assert not issubclass(str, BatchCompute)
+    assert typing.get_args(typing.Optional[BatchCompute]) == (BatchCompute, type(None))  # noqa: UP045
 
 
 def test_a_class_can_be_inherited_from_and_keeps_what_the_heir_adds() -> None:
@@ -60,10 +60,10 @@ def test_a_class_can_be_inherited_from_and_keeps_what_the_heir_adds() -> None:
     "name", ["__wrapped__", "__deepcopy__", "__signature__", "_repr_html_", "_ipython_display_", "_fields"]
 )
 def test_questions_of_tools_are_answered_as_by_any_class(name: str) -> None:
-    assert not hasattr(AksCompute, name)
+    assert not hasattr(BatchCompute, name)
 
 
-@pytest.mark.parametrize("missing", [AksCompute, export_to_tensorboard])
+@pytest.mark.parametrize("missing", [BatchCompute, export_to_tensorboard])
 def test_it_can_be_shown_explained_copied_and_pickled(missing: typing.Any) -> None:
     assert missing.__name__ in repr(missing)
     assert "Not there yet" in (inspect.getdoc(missing) or "")
