@@ -34,6 +34,7 @@ SECTIONS = (
     "distributed",
     "ray_submit",
     "serving",
+    "models",
     "sweep",
 )
 

@@ -53,7 +53,7 @@ def init():
 def run(raw_data):
     return {"result": predict(json.loads(raw_data)["data"]).tolist()}
 """
-_MAKE_MODEL = """
+MAKE_MODEL = """
 import sys, numpy
 from onnx import TensorProto, helper, numpy_helper, save
 chance, sizes, nodes, weights, last = numpy.random.default_rng(1), (784, 300, 100, 10), [], [], "x"
@@ -77,7 +77,7 @@ def measure(options: Options) -> list[Figure]:
     azure = peers.serving_interpreter() if options.peers else None
     python = azure or sys.executable  # which has what the bare server needs, for the tests
     folder = Path(tempfile.mkdtemp(prefix="serving-"))
-    for name, content in (("model.py", _MODEL), ("bare.py", _BARE), ("score.py", _SCORE), ("make.py", _MAKE_MODEL)):
+    for name, content in (("model.py", _MODEL), ("bare.py", _BARE), ("score.py", _SCORE), ("make.py", MAKE_MODEL)):
         (folder / name).write_text(content)
     subprocess.run([python, "make.py", "mlp.onnx"], cwd=folder, check=True)
     found = {name: _Measured() for name in ("no-code", "score.py", "bare", "azure")}
