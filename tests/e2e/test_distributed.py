@@ -31,16 +31,17 @@ names = ("RANK", "LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "M
 import json
 print(json.dumps({name: os.environ[name] for name in names if name in os.environ}))
 """
-# A parameter server that never ends; workers that ended sooner than it speaks would end it unheard.
+# Parameter servers never end; workers that ended before all of them have spoken would end them unheard.
 SERVE = (
     SAY_WHERE
     + """
 import sys, time
-there = os.path.join(sys.argv[1], "there")
-if '"type": "ps"' in os.environ.get("TF_CONFIG", ""):
-    open(there, "w").close()
+config = json.loads(os.environ.get("TF_CONFIG", "{}"))
+there = [os.path.join(sys.argv[1], f"there-{each}") for each in range(len(config.get("cluster", {}).get("ps", [])))]
+if config.get("task", {}).get("type") == "ps":
+    open(there[config["task"]["index"]], "w").close()
     time.sleep(1000)
-while "TF_CONFIG" in os.environ and not os.path.exists(there):
+while not all(map(os.path.exists, there)):
     time.sleep(0.01)
 """
 )
