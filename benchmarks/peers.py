@@ -14,6 +14,7 @@ from typing import Any
 
 PACKAGES = ("mlflow==3.17.2", "submitit==1.5.4")
 _BARE = ("uvicorn", "starlette", "httptools", "uvloop", "onnxruntime", "onnx")
+RAY = ("ray[client,default,tune]==2.60.0", "uv")
 SERVING = ("azureml-inference-server-http==1.5.1", *_BARE, "orjson")  # as the environments of no-code services have it
 _PLACE = Path(__file__).resolve().parent.parent / ".venv-peers"
 _SERVING_PLACE = _PLACE.with_name(".venv-peers-serving")
@@ -36,6 +37,11 @@ def interpreter() -> str | None:
 def serving_interpreter() -> str | None:
     """The Python that has Azure's scoring server and what the bare one needs; None if it cannot be made."""
     return made(Path(os.environ.get("BENCH_SERVING_ENV") or _SERVING_PLACE), SERVING)
+
+
+def ray_interpreter() -> str | None:
+    """The Python that has Ray: its jobs, its client and Tune; None if it cannot be made."""
+    return made(_PLACE.with_name(".venv-ray"), RAY)
 
 
 def made(place: Path, packages: tuple[str, ...], then: Callable[[str], object] = str) -> str | None:

@@ -11,7 +11,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -19,18 +18,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import peers
 from home import Home
 from measure import Asked, Figure, Options, Reading, alone
 
 from azureml.core import ScriptRunConfig
 from azureml.core.compute import ComputeTarget
-from lapis.environments import uv
 from lapis.sdk.attached_compute import RayCompute
 
-RAY = "2.60.0"
 ROUNDS = 5
 SCRIPT = 'import time\nprint("first line", time.time(), flush=True)\n'
-_PLACE = Path(__file__).resolve().parent.parent / ".venv-peers" / f"ray-{RAY}"
 # What `ray job submit` does, without the seconds that its command line needs to import Ray.
 _JOBS = """
 import sys, time
@@ -51,7 +48,9 @@ for number in range(rounds + 1):
 def measure(options: Options) -> list[Figure]:
     if os.geteuid() != 0 or shutil.which("ip") is None:
         raise SystemExit("A network of its own for Ray needs root and the command ip.")
-    python = _python_with_ray()
+    python = peers.ray_interpreter()
+    if python is None:
+        raise SystemExit("There is no Ray to compare with.")
     _leave_the_network()
     os.environ["RAY_AUTH_MODE"] = "disabled"  # nobody else is in this network
     with Home() as home, _cluster(python) as (client, dashboard):
@@ -129,22 +128,6 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _python_with_ray() -> str:
-    """Made once; its jobs need the dashboard, hence all of `default`."""
-    python = _PLACE / "bin" / "python"
-    if not (_PLACE / "done").exists():
-        print(f"Making an environment with Ray {RAY} (once, some minutes) ...", file=sys.stderr, flush=True)
-        add = ["pip", "install", "--quiet", "--compile-bytecode", "--python", str(python)]
-        steps = (
-            ["venv", "--quiet", "--clear", "--python", sys.executable, str(_PLACE)],
-            [*add, f"ray[default,client]=={RAY}", "uv"],
-        )
-        for step in steps:
-            subprocess.run([uv.find(), *step], check=True)
-        (_PLACE / "done").touch()
-    return str(python)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import peers
 from home import Home
 from measure import Asked, Clock, Figure, Options, Reading, alone, family_cpu
 
@@ -28,8 +29,6 @@ from lapis.server.control.runs import NewRun
 
 TRIALS, AT_ONCE, ROUNDS = 50, 2, 3
 READ, FEW, MANY = 300, 10, 2000
-RAY = "ray[tune]==2.60.0"
-RAY_PLACE = Path(__file__).resolve().parent.parent / ".venv-ray"
 BARE = "import sys\nlr, wd = map(float, sys.argv[1:])\nprint(-(lr - 0.1) ** 2 - wd ** 2)\n"
 TRIAL = """
 import sys
@@ -118,19 +117,17 @@ def _plain(folder: str) -> Clock:
 
 def _ray_tune() -> list[float]:
     """Seconds of a trial, a sample for each round; none where Ray cannot be had."""
-    python = RAY_PLACE / "bin" / "python"
+    python = peers.ray_interpreter()
+    if python is None:
+        return []
     try:
-        if not python.exists():
-            print(f"Making {RAY_PLACE.name} with {RAY} (once, some minutes) ...", file=sys.stderr, flush=True)
-            subprocess.run([sys.executable, "-m", "venv", str(RAY_PLACE)], check=True)
-            subprocess.run([str(python), "-m", "pip", "install", "--quiet", RAY], check=True)
         quiet = {
             **os.environ,
             "RAY_USAGE_STATS_ENABLED": "0",
             "TQDM_DISABLE": "1",
             "RAY_raylet_start_wait_time_s": "240",
         }
-        command = [str(python), "-W", "ignore", "-c", TUNE, str(TRIALS), "1"]
+        command = [python, "-W", "ignore", "-c", TUNE, str(TRIALS), "1"]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=quiet)
     except (subprocess.CalledProcessError, OSError) as error:
         print(f"Without Ray Tune: {error}", file=sys.stderr)
