@@ -14,11 +14,13 @@ from pathlib import Path
 from threading import Timer
 from typing import Any, NamedTuple
 from urllib.error import HTTPError
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
 
+from azureml.core import Experiment, ScriptRunConfig, Workspace
+from azureml.train.hyperdrive import GridParameterSampling, HyperDriveConfig, PrimaryMetricGoal, choice
 from lapis.domain import frames
 from lapis.domain.metrics import ARTIFACT_PREFIX, Point, to_line
 from lapis.sdk import local
@@ -181,6 +183,27 @@ def test_a_run_is_told_in_full(studio: Studio) -> None:
     assert f'href="{studio.base}/{child}">fold one' in text
     assert f'href="{studio.base}/{run_id}/file/{LOG}"' in text
     assert '<td class="number">0.25</td><td class="number">0.25</td><td class="number">0.5</td>' in text
+
+
+def test_the_page_of_a_search_shows_what_each_run_tried_and_how_well_it_did(studio: Studio, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import sys\nfrom azureml.core import Run\nRun.get_context().log('score', int(sys.argv[2]))\n"
+    )
+    search = Experiment(Workspace.create(f"search-{os.urandom(4).hex()}", show_output=False), "trial").submit(
+        HyperDriveConfig(
+            run_config=ScriptRunConfig(str(tmp_path), "train.py"),
+            hyperparameter_sampling=GridParameterSampling({"--width": choice(3, 7)}),
+            primary_metric_name="score",
+            primary_metric_goal=PrimaryMetricGoal.MAXIMIZE,
+            max_total_runs=2,
+        )
+    )
+    search.wait_for_completion()
+    text = studio.get(urlsplit(search.get_portal_url()).path).text
+    assert '<th class="number">Best score</th>' in text
+    for number, width in enumerate((3, 7)):
+        assert f">…_{number}</a>" in text and f"--width: {width}" in text and f'<td class="number">{width}</td>' in text
+    assert text.index('class="best"') > text.index(">…_0</a>")
 
 
 def test_a_wait_says_why_and_what_ends_it(studio: Studio) -> None:

@@ -8,6 +8,8 @@ from contextlib import closing
 from typing import Any
 
 from lapis.domain.metrics import LIST, SCALAR, number_of
+from lapis.domain.run import RunRecord
+from lapis.domain.sweeps import HYPERPARAMETERS, STOPPED_BY
 from lapis.errors import NotFound
 from lapis.server.api.system import System, run_view
 from lapis.server.control.access import Actor
@@ -42,9 +44,27 @@ def run_state(system: System, actor: Actor, workspace_id: str, run_id: str) -> d
         "file_count": len(files),
         "logs": _logs(files),
         "children": [brief(system, child) for child in children],
+        "trials": _trials(system, record, children),
         "more_children": more_children is not None,
     }
     return dict(state, mark=_mark(state))
+
+
+def _trials(system: System, search: RunRecord, children: list[RunRecord]) -> dict[str, dict[str, Any]]:
+    """Of the runs of a hyperparameter search, by id: what each tried, how well it did, and why it was stopped."""
+    if search.sweep is None:
+        return {}
+    spec, ids = search.sweep["spec"], [child.id for child in children]
+    best = "max" if spec["goal"] == "maximize" else "min"
+    series = system.shelf.metrics.summaries(search.workspace_id, ids, spec["metric"])
+    return {
+        child.id: {
+            "parameters": json.loads(child.tags.get(HYPERPARAMETERS) or "{}"),
+            "best": next((each[best] for each in series[child.id]), None),
+            "stopped_by": child.properties.get(STOPPED_BY, ""),
+        }
+        for child in children
+    }
 
 
 def brief(system: System, run: Any) -> dict[str, Any]:
