@@ -23,6 +23,7 @@ from lapis.domain.tree import Tree, TreeEntry
 from lapis.errors import SnapshotException, UserErrorException
 from lapis.sdk import snapshot
 from lapis.sdk.snapshot import Plan, cache_path_for, hash_plan, lay_out, scan, warning_for
+from tests.memory import PEAK
 
 
 @pytest.fixture
@@ -248,9 +249,8 @@ class TestHashing:
         with open(folder / "big", "wb") as big:
             big.truncate(size)
         code = (
-            "import resource, sys\n"
+            PEAK + "import sys\n"
             "from lapis.sdk.snapshot import hash_plan, scan\n"
-            "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
             "before = peak()\n"
             "assert hash_plan(scan(sys.argv[1])).total_size == int(sys.argv[2])\n"
             "print(peak() - before)"

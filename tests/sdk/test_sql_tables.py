@@ -26,6 +26,7 @@ from lapis.errors import Conflict, NotThereYet
 from lapis.sdk.workspace import Workspace
 from tests.conftest import Home
 from tests.data import databases
+from tests.memory import PEAK
 
 pytestmark = pytest.mark.xdist_group("databases")
 
@@ -224,13 +225,13 @@ def test_a_result_larger_than_memory_streams(store: AzurePostgreSqlDatastore, wo
         )
     ).register(workspace, "large")
     code = (
-        "import resource, sys\n"
+        PEAK + "import sys\n"
         "from azureml.core import Dataset, Workspace\n"
         "ds = Dataset.get_by_name(Workspace.get(sys.argv[1]), 'large')\n"
         "ds.take(5).to_pandas_dataframe()\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "before = peak()\n"
         "few = ds[ds['x'] < 0.001].to_pandas_dataframe()\n"
-        "after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "after = peak()\n"
         "print(len(few), (after - before) // 1024)\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(lapis.__file__).parents[1])}

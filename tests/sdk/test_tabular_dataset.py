@@ -29,6 +29,7 @@ from azureml.data.dataset_type_definitions import FileEncoding, PromoteHeadersBe
 from azureml.exceptions import DatasetTimestampMissingError, UserErrorException
 from lapis.errors import NotThereYet
 from lapis.sdk.workspace import Workspace
+from tests.memory import PEAK
 
 from_csv = Dataset.Tabular.from_delimited_files
 from_json = Dataset.Tabular.from_json_lines_files
@@ -520,14 +521,14 @@ def test_a_table_larger_than_memory_is_filtered_and_written_in_little_of_it(tmp_
         while file.tell() < 300_000_000:
             file.write(block)
     code = (
-        "import resource, sys\n"
+        PEAK + "import sys\n"
         "from azureml.core import Dataset\n"
         "ds = Dataset.Tabular.from_delimited_files(sys.argv[1])\n"
         "few = ds.take(5).to_pandas_dataframe()\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "before = peak()\n"
         "kept = ds[(ds['where'] == 'n') & (ds['x'] < 0.01)].keep_columns(['id', 'x']).to_pandas_dataframe()\n"
         "written = ds.drop_columns('text').to_parquet_files()\n"
-        "after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "after = peak()\n"
         "print(len(kept), written._files()[0].place, after // 1024, (after - before) // 1024)\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(lapis.__file__).parents[1])}
