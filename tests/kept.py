@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
@@ -12,11 +13,13 @@ from tests.conftest import Home
 
 
 @contextmanager
-def kept_home() -> Iterator[Home]:
-    """Its server and what runs on it end; its files stay."""
-    home = Home(Path(tempfile.gettempdir(), f"lapis-models-{os.getuid()}"))
+def kept_home(name: str = "lapis-models") -> Iterator[Home]:
+    """Its server and what runs on it end; its files stay. One test at a time has it, whatever process it runs in."""
+    home = Home(Path(tempfile.gettempdir(), f"{name}-{os.getuid()}"))
     home.path.mkdir(exist_ok=True)
-    try:
-        yield home
-    finally:
-        home.end(keep_files=True)
+    with open(f"{home.path}.lock", "w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        try:
+            yield home
+        finally:
+            home.end(keep_files=True)

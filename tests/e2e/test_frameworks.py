@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import struct
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +24,7 @@ from azureml.train.hyperdrive import (
     choice,
 )
 from tests.conftest import Home
+from tests.kept import kept_home
 from tests.needs import need
 
 pytestmark = [pytest.mark.full, pytest.mark.xdist_group("frameworks")]  # one after the other: each needs gigabytes
@@ -34,19 +33,16 @@ TENSORFLOW = ["tensorflow-cpu==2.21.0", "tf_keras==2.21.0"]
 TORCH = ["torch==2.13.0", "numpy"]
 
 
-@pytest.fixture(scope="session")
-def kept_home() -> Iterator[Home]:
-    """One that stays: gigabytes of packages are installed once, not for each session."""
-    home = Home(Path(tempfile.gettempdir(), f"lapis-frameworks-{os.getuid()}"))
-    home.path.mkdir(exist_ok=True)
-    yield home
-    home.end(keep_files=True)
+@pytest.fixture(scope="module")
+def frameworks_home() -> Iterator[Home]:
+    with kept_home("lapis-frameworks") as home:
+        yield home
 
 
 @pytest.fixture
-def on_shared_server(kept_home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
-    monkeypatch.setenv("LAPIS_HOME", str(kept_home.path))
-    return kept_home
+def on_shared_server(frameworks_home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setenv("LAPIS_HOME", str(frameworks_home.path))
+    return frameworks_home
 
 
 @pytest.fixture
