@@ -14,7 +14,7 @@ from lapis.environments import bytecode, conda, explain, holding, old_builds, pr
 from lapis.environments.commands import Canceled, Said, Stopped, Tell, never
 from lapis.environments.interpreters import interpreter_of
 from lapis.environments.old_code import shim_files
-from lapis.environments.resolve import number_of_packages
+from lapis.environments.resolve import number_of_packages, packages_in
 from lapis.environments.values import Interpreter, Lock
 from lapis.errors import StorageFull, UserErrorException
 
@@ -113,7 +113,7 @@ def _build(
         tell(line)
 
     shutil.rmtree(folder, ignore_errors=True)  # what a build that was killed has left
-    count = number_of_packages(lock.packages) + len(lock.conda)
+    count = packages_in(lock)
     say(f"Building environment {lock.hash}: Python {lock.python}, {count} packages")
     try:
         install_packages(lock, interpreter, root, folder, say, canceled, file)

@@ -48,6 +48,11 @@ def this_platform() -> str:
     return f"{sys.platform}-{platform.machine()}"
 
 
+def packages_in(lock: Lock) -> int:
+    """Pip's and conda's."""
+    return number_of_packages(lock.packages) + len(lock.conda)
+
+
 def number_of_packages(packages: str) -> int:
     return sum(1 for line in packages.splitlines() if line and not line.startswith((" ", "#", "-")))
 

@@ -15,7 +15,7 @@ from lapis.domain.run import RunRecord, RunState
 from lapis.domain.services import SERVICE_RUN
 from lapis.domain.sweeps import STOPPED_BY, check_spec
 from lapis.domain.tree import check_path
-from lapis.environments.resolve import number_of_packages
+from lapis.environments.resolve import packages_in
 from lapis.errors import Conflict, NotFound, UserErrorException
 from lapis.server.control.access import Actor
 from lapis.server.control.bulletin import Bulletin
@@ -175,8 +175,7 @@ class Runs:
         if self._workshop.ready(wanted["lock"]):
             run = rules.advance(run, RunState.PREPARING, reason=f"Nothing to build: {what} is there", at=now)
             return queue(run, now)
-        lock = self._workshop.lock(wanted["lock"])
-        count = number_of_packages(lock.packages) + len(lock.conda)
+        count = packages_in(self._workshop.lock(wanted["lock"]))
         return rules.advance(
             run, RunState.PREPARING, reason=f"Building {what}: {count} packages", at=now,
             until=f"ends when it is built: {BUILD_LOG} tells how far it is",

@@ -20,7 +20,7 @@ from lapis.environments import conda, containers, horovod
 from lapis.environments.build import ready
 from lapis.environments.interpreters import interpreters
 from lapis.environments.recipe import recipe
-from lapis.environments.resolve import number_of_packages, resolve
+from lapis.environments.resolve import packages_in, resolve
 from lapis.environments.values import Interpreter, Lock, Recipe
 from lapis.errors import NotFound, UserErrorException
 
@@ -204,7 +204,7 @@ def _options(wish: containers.Wish) -> tuple[str, ...]:
 def preface(name: str | None, resolved: Resolved) -> str:
     """How the build log of a run begins: what was asked for, what it became, and why."""
     lock = resolved.lock
-    count = number_of_packages(lock.packages) + len(lock.conda)
+    count = packages_in(lock)
     lines = [f"{called_first(name)}: Python {lock.python}, {count} packages, lock {lock.hash}", *resolved.said]
     lines += [f"Substituted: {each}" for each in lock.substitutions]
     lines += [f"Note: {each}" for each in lock.notices]
