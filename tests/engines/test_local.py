@@ -45,7 +45,7 @@ class TestLocal(EngineContract):
         assert engine._nursery is not None
         os.kill(engine._nursery.pid, signal.SIGKILL)
         engine._nursery.wait()
-        second = engine.launch(JobSpec("run-2", job.body))
+        second = engine.launch(JobSpec("run-2", job.work))
         assert engine.poll([first, second]) == [JobState.ALIVE, JobState.ALIVE]
         for handle in (first, second):
             engine.stop(handle, hard=True)

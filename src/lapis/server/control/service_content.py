@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lapis.domain.job import WantedEnvironment
 from lapis.domain.run import check_labels
 from lapis.domain.tree import Tree
 from lapis.errors import WebserviceException
@@ -55,7 +56,7 @@ class Contents:
             return self._without_code(workspace_id, models, new)
         self._check_script(new)
         if new.environment is not None:
-            self._workshop.lock(str(new.environment["lock"]))
+            self._workshop.lock(WantedEnvironment.checked(new.environment, "environment").lock)
         check_labels("environment_variables", new.environment_variables)
         given = {key: getattr(new, key) for key in ("snapshot_id", "entry_script", "folder", "python", "environment",
                                                     "environment_variables", "definition", "notices",

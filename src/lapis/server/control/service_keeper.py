@@ -11,6 +11,7 @@ from typing import Any
 
 from lapis.domain import service_moves as moves
 from lapis.domain import services as rules
+from lapis.domain.job import Job, NoCode, ServedModel, ServicePart, WantedEnvironment
 from lapis.domain.run import RunRecord
 from lapis.errors import AzureMLException, NotFound
 from lapis.server.control.access import Actor
@@ -154,38 +155,36 @@ class ServiceKeeper:
         settings = {**body["settings"], **slot["settings"]}
         version = body["versions"][name]
         here = body["target"] is None or self._computes.is_here(asset.workspace_id, body["target"])
-        section = {
-            "id": asset.id,
-            "name": asset.name,
-            "version": name,
-            "revision": slot["revision"],
-            "port": version["port"],
-            "place": version["place"],
-            "sockets": self._sockets if here else None,
-            "host": self._services.host if here else None,
-            "models": self._contents.files_of(asset.workspace_id, content),
-            "entry_script": content["entry_script"],
-            "folder": content["folder"],
-            "no_code": content["no_code"],
-            "replicas": rules.replicas(body["kind"], settings, os.cpu_count() or 1),
-            "limits": rules.limits(settings),
-            "probe": rules.probe(settings),
-            "collect": bool(settings.get("collect_model_data")),
-            "app_insights": bool(settings.get("enable_app_insights")),
-        }
-        job = {
-            "script": None,
-            "command": None,
-            "arguments": [],
-            "python": content["python"],
-            "environment": content["environment"],
-            "environment_variables": {**rules.thread_variables(settings), **content["environment_variables"]},
-            "node_count": 1,
-            "watch": [],
-            "collect_outputs": False,
-            "notices": content["notices"],
-            "service": section,
-        }
+        models, no_code = self._contents.files_of(asset.workspace_id, content), content["no_code"]
+        part = ServicePart(
+            id=asset.id,
+            name=asset.name,
+            version=name,
+            revision=slot["revision"],
+            port=version["port"],
+            place=version["place"],
+            sockets=self._sockets if here else None,
+            host=self._services.host if here else None,
+            models=tuple(ServedModel.from_json(model) for model in models),
+            entry_script=content["entry_script"],
+            folder=content["folder"],
+            no_code=None if no_code is None else NoCode.from_json(no_code),
+            replicas=rules.replicas(body["kind"], settings, os.cpu_count() or 1),
+            limits=rules.limits(settings),
+            probe=rules.probe(settings),
+            collect=bool(settings.get("collect_model_data")),
+            app_insights=bool(settings.get("enable_app_insights")),
+        )
+        wanted = content["environment"]
+        job = Job(
+            python=content["python"],
+            environment=None if wanted is None else WantedEnvironment.from_json(wanted, "environment"),
+            environment_variables={**rules.thread_variables(settings), **content["environment_variables"]},
+            watch=(),
+            collect_outputs=False,
+            notices=tuple(content["notices"]),
+            service=part,
+        )
         return NewRun(
             experiment=rules.EXPERIMENT,
             run_id=f"{asset.name}-{slot['revision']}-{uuid.uuid4().hex[:12]}",

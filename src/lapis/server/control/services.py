@@ -14,6 +14,8 @@ from typing import Any
 
 from lapis.domain import service_moves as moves
 from lapis.domain import services as rules
+from lapis.domain.job import Job, ServicePart
+from lapis.domain.launch import FrontLaunch
 from lapis.domain.run import RunRecord, check_labels, check_text, with_properties
 from lapis.domain.services import ENDPOINT, PROFILED
 from lapis.errors import Conflict, NotFound, WebserviceException
@@ -134,7 +136,7 @@ class Services:
         check_labels("properties", new.properties)
         check_text("description", new.description)
         if new.target is not None:
-            self._computes.check_job(workspace_id, new.target, {})
+            self._computes.check_job(workspace_id, new.target, Job())
 
     def _add(self, workspace_id: str, new: NewService, content: Mapping[str, Any], port: int) -> dict[str, Any]:
         now = self._now()
@@ -498,18 +500,16 @@ class Services:
         shares = [rules.Share(name, each["traffic"], each["address"]) for name, each in asset.body["versions"].items()]
         return rules.routes(shares, asset.body["gateway"], asset.body["default"])
 
-    def secrets(self, run: RunRecord) -> dict[str, Any]:
+    def secrets(self, run: RunRecord, part: ServicePart) -> FrontLaunch:
         """What goes along when a front is launched, and is stored with no run."""
-        section = (run.job or {})["service"]
-        asset = self._shelf.assets.get(run.workspace_id, section["id"])
-        live = self.live(asset, section["version"])
-        found = {"live": live, "live_mark": _mark(live)}
-        return found if section["sockets"] else {**found, "front_lock": self._contents.front_lock()}
+        asset = self._shelf.assets.get(run.workspace_id, part.id)
+        live = self.live(asset, part.version)
+        return FrontLaunch(live, _mark(live), None if part.sockets else self._contents.front_lock())
 
     def told(self, run: RunRecord, told: Mapping[str, Any]) -> dict[str, Any] | None:
         """What the front of a run says; what it is to know, if that is not what it knows."""
-        section = (run.job or {}).get("service")
-        if section is None:
+        part = run.job.service if run.job is not None else None
+        if part is None:
             return None
         known = self.reports.get(run.id, (0.0, {}))[1]
         self.reports[run.id] = (self._now(), told)
@@ -517,12 +517,12 @@ class Services:
         if before != after or (known.get("front") or {}).get("error") != (told.get("front") or {}).get("error"):
             self._wake()
         try:
-            asset = self._shelf.assets.get(run.workspace_id, section["id"])
+            asset = self._shelf.assets.get(run.workspace_id, part.id)
         except NotFound:
             return None  # deleted: its run is about to be stopped
-        if section["version"] not in asset.body["versions"]:
+        if part.version not in asset.body["versions"]:
             return None
-        live = self.live(asset, section["version"])
+        live = self.live(asset, part.version)
         mark = _mark(live)
         return None if told.get("live") == mark else {**live, "mark": mark}
 
