@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from lapis.engines import processes, registry
+from lapis.engines import registry
 from lapis.engines.base import Engine, JobSpec, JobState
 from lapis.engines.local import LocalEngine
 from lapis.errors import ComputeTargetException
+from lapis.machine import processes
 from tests.contracts.engine import EngineContract, eventually
 
 

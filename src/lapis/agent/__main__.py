@@ -4,8 +4,8 @@ It keeps no state of its own but what lies in its folder, so another agent can t
 (what is to be started), `process.json` (it was), `exit.json` (it ended, and how).
 
 A run on several nodes has an agent on each. They meet through the server, and each hears with every report what the
-others told (together.py). As soon as one has failed, all stop. The first one, the head, tells the run's verdict, once
-all have delivered what they had; the others stay until then.
+others told (node_reports.py). As soon as one has failed, all stop. The first one, the head, tells the run's verdict,
+once all have delivered what they had; the others stay until then.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from lapis.agent import (
     hanging,
     in_container,
     legacy_keras,
+    node_reports,
     prepare,
     resume,
     service,
-    together,
 )
 from lapis.agent.crew import Crew, Ended, Member
 from lapis.agent.data import Canceled
 from lapis.agent.outputs import Outputs
 from lapis.agent.recover import recover
 from lapis.agent.verdict import Verdict, canceled, cannot_start, last_lines, timed_out
+from lapis.client.http_client import Client, JobEndpoint
+from lapis.client.shipping import Shipper
 from lapis.domain.settings import WEB
 from lapis.errors import AzureMLException, NotFound, ServiceException, Unavailable
-from lapis.sdk.client import Client, JobEndpoint
-from lapis.sdk.shipping import Shipper
 
 STD_LOG = "user_logs/std_log.txt"
 LOOK_EVERY = 0.1  # seconds between looks at what the script wrote
@@ -171,10 +171,10 @@ class Agent:
         began = said = time.monotonic()
         while True:
             self._ship(force=True)
-            missing = together.missing(self.others, self.node["count"])
+            missing = node_reports.missing(self.others, self.node["count"])
             if not missing:
                 return self.others
-            failed = together.failure(self.others)
+            failed = node_reports.failure(self.others)
             if failed is not None:
                 raise _OtherNodeFailed(failed)
             if self.cancel:
@@ -221,8 +221,8 @@ class Agent:
             self._ship(force=waited < SAY_AFTER)
             if self.over:
                 break
-            if self.head and together.all_delivered(self.others, self.node["count"]):
-                return together.failure(self.others) or verdict
+            if self.head and node_reports.all_delivered(self.others, self.node["count"]):
+                return node_reports.failure(self.others) or verdict
         return verdict
 
     def _until_given_up(self) -> Iterator[float]:
@@ -237,7 +237,7 @@ class Agent:
 
     def _say_for_rank(self) -> None:
         """The head knows which rank of an MPI job failed; if it was one of ours, we know its last words."""
-        rank = (getattr(together.failure(self.others), "error", None) or {}).get("rank")
+        rank = (getattr(node_reports.failure(self.others), "error", None) or {}).get("rank")
         log = os.path.join(self.folder, f"std_log_{rank}.txt")
         if rank is not None and "said" not in self.told and not self.head and os.path.exists(log):
             self.told["said"] = {"rank": rank, "lines": last_lines(log)}
@@ -312,7 +312,7 @@ class Agent:
         self.step("", f"Nothing was printed, logged or computed for {watch.after:g} s: it seems to hang. {where}")
 
     def _reason_to_stop(self) -> Verdict | None:
-        failed = together.failure(self.others)
+        failed = node_reports.failure(self.others)
         if failed is not None:
             return failed
         return canceled("cancel was asked for") if self.cancel else None
@@ -327,7 +327,7 @@ class Agent:
         if fresh:
             self.told["state"] = "idle"
         self._ship(force=fresh or time.monotonic() - self.last_report > BEAT_IDLE)
-        return together.nobody_is_busy(self.others)
+        return node_reports.nobody_is_busy(self.others)
 
     def _ship(self, force: bool = False) -> None:
         now = time.monotonic()

@@ -15,8 +15,8 @@ from typing import Any
 
 from lapis.agent import launch
 from lapis.agent.verdict import Verdict, by_member, from_exit, unknown
-from lapis.engines import processes
 from lapis.environments.containers import remove
+from lapis.machine import processes
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lapis.agent import launch, ports, prepare
+from lapis.agent import launch, prepare
 from lapis.agent.crew import Crew, Member
 from lapis.agent.hanging import Watch
 from lapis.agent.placement import ports_needed, ranks
+from lapis.machine import ports
 
 _IDLE_WORKER = 40.0  # seconds without CPU or a word: longer than TensorFlow 1 waits (30) before it looks again
 

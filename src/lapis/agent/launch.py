@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from lapis.engines import networks, processes
+from lapis.machine import networks, processes
 
 _ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of Linux' prctl
 

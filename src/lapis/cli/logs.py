@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from lapis.cli import choice, screen
-from lapis.cli.harmless import Colours
 from lapis.cli.options import Json, RunId, WorkspaceName
+from lapis.domain.terminal_escapes import Colours
 
 STD_LOG = "user_logs/std_log.txt"
 _ENDED = ("Completed", "Failed", "Canceled")
@@ -135,7 +135,7 @@ def _tell_wait(view: dict[str, Any], told: str) -> str:
 
 def _read_from(run: Any, name: str, offset: int, take: Callable[[bytes], Any] | None) -> int:
     """Hand over what the log has from `offset` on; how many bytes that were."""
-    from lapis.sdk.client import quoted
+    from lapis.client.http_client import quoted
 
     pieces: list[bytes] = []
     try:

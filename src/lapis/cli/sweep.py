@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lapis.cli import choice, logs, progress, runs, screen, submit
-from lapis.cli.harmless import one_line
 from lapis.cli.options import Json, RunId, WorkspaceName, labels
+from lapis.domain.terminal_escapes import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -74,10 +74,10 @@ def begin(
         raise typer.BadParameter("say which metric the search is about", param_hint="--metric")
     tags = labels(tag, "--tag")
     space = _space(param or [])
-    from lapis.sdk import sampling as samplings
-    from lapis.sdk import stopping_policies
-    from lapis.sdk.experiment import Experiment
-    from lapis.sdk.sweep_config import MAX_DURATION_MINUTES, HyperDriveConfig
+    from lapis.sdk.runs.experiment import Experiment
+    from lapis.sdk.training import sampling as samplings
+    from lapis.sdk.training import stopping_policies
+    from lapis.sdk.training.sweep_config import MAX_DURATION_MINUTES, HyperDriveConfig
 
     cls = getattr(samplings, _one_of(sampling, _SAMPLINGS, "--sampling"))
     config = HyperDriveConfig(
@@ -117,7 +117,7 @@ def show(
 ) -> None:
     """Show the runs of a search: those that go on, then the best ones."""
     from lapis.errors import UserErrorException
-    from lapis.sdk.sweep_run import HyperDriveRun
+    from lapis.sdk.training.sweep_run import HyperDriveRun
 
     run = choice.run(run_id, workspace)
     if not isinstance(run, HyperDriveRun):
@@ -223,7 +223,7 @@ def _short(value: Any) -> str:
 
 def _space(params: Iterable[str]) -> dict[str, Any]:
     from lapis.domain.spaces import KINDS
-    from lapis.sdk import parameter_expressions
+    from lapis.sdk.training import parameter_expressions
 
     space = {}
     for text in params:

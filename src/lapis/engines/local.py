@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import lapis
-from lapis.engines import nodes, processes
+from lapis.engines import nodes
 from lapis.engines.base import Can, Handle, JobSpec, JobState, Place
 from lapis.errors import ComputeTargetException
-from lapis.sdk import mounts
+from lapis.machine import mounts, processes
 
 # Without site-packages: an agent needs the standard library only.
-_NURSERY = "import sys; sys.path[0] = sys.argv.pop(1); from lapis.agent.nursery import main; main()"
+_NURSERY = "import sys; sys.path[0] = sys.argv.pop(1); from lapis.agent.fork_server import main; main()"
 
 
 class LocalEngine:

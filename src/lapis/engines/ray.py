@@ -36,7 +36,21 @@ READY_WITHIN = 120.0  # seconds for Ray to let the driver in
 ANSWER_WITHIN = 60.0
 GIVE_UP_AFTER = 180.0  # seconds without an answer before the runs of a cluster are lost for good
 TRY_AGAIN_AFTER = 5.0
-_PACKAGES = ("agent", "data", "domain", "engines", "environments", "sdk", "serving")  # what an agent needs of Lapis
+_PACKAGES = (
+    "agent",
+    "client",
+    "domain",
+    "engines",
+    "environments",
+    "files",
+    "machine",
+    "object_stores",
+    "scoring",
+    "sdk",
+    "serving",
+    "streaming",
+    "tables",
+)  # what an agent needs of Lapis
 # Our sources come last: the interpreter may be another one, with packages of its own.
 _DRIVER = "import sys; sys.path.append(sys.argv.pop(1)); from lapis.engines.ray_driver import main; main()"
 _log = logging.getLogger("lapis.ray")

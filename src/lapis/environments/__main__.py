@@ -12,10 +12,10 @@ import signal
 import sys
 
 from lapis.environments.build import build
-from lapis.environments.commands import Stopped
 from lapis.environments.tidy import tidy_later
 from lapis.environments.values import Lock
 from lapis.errors import AzureMLException, ServiceException
+from lapis.machine.commands import Stopped
 
 
 def main(lock_file: str, root: str) -> int:

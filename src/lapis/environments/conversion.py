@@ -30,16 +30,17 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from lapis.environments import commands, holding, no_code
+from lapis.environments import in_use, no_code
 from lapis.environments.build import build_and_hold
-from lapis.environments.commands import Canceled, Stopped, Tell, never
 from lapis.environments.interpreters import interpreters
 from lapis.environments.recipe import recipe
 from lapis.environments.resolve import resolve
 from lapis.environments.values import Lock
 from lapis.errors import AzureMLException, ServiceException
+from lapis.machine import commands
+from lapis.machine.commands import Canceled, Stopped, Tell, never
 
-_CANNOT = 4  # how lapis.serving.convert ends where it is sure
+_CANNOT = 4  # how lapis.scoring.convert ends where it is sure
 _FORMAT = 1
 _NAME_LENGTH = 32
 _KEEP_BYTES = 5 << 30
@@ -136,14 +137,14 @@ def converted(
 @contextmanager
 def _turn(root: str, name: str, tell: Tell, canceled: Canceled) -> Iterator[None]:
     """Of several deployments of one model at once, one converts it."""
-    file = holding.take(root, name)
+    file = in_use.take(root, name)
     if file is None:
         tell("The same model is being converted for another deployment; waiting for that")
     while file is None:
         if canceled():
             raise Stopped("Canceled while another deployment converted the model.")
         time.sleep(_LOOK_EVERY)
-        file = holding.take(root, name)
+        file = in_use.take(root, name)
     try:
         yield
     finally:
@@ -179,9 +180,9 @@ def store(root: str) -> str:
 
 
 def _name(model: str, lock: Lock, serving: Lock, sample: str | None) -> str:
-    import lapis.serving
+    import lapis.scoring
 
-    converter = os.path.join(os.path.dirname(lapis.serving.__file__), "convert.py")
+    converter = os.path.join(os.path.dirname(lapis.scoring.__file__), "convert.py")
     parts = [_FORMAT, _hash(model), lock.hash, serving.hash, _hash(converter), _hash(sample) if sample else ""]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_NAME_LENGTH]
 
@@ -265,7 +266,7 @@ def _step(
         return canceled()
 
     try:
-        argv = [_python(folder), "-m", "lapis.serving.convert", *arguments]
+        argv = [_python(folder), "-m", "lapis.scoring.convert", *arguments]
         said = commands.run(argv, environment, made, canceled=still_wanted, keep_open=[file])
     finally:
         os.close(file)

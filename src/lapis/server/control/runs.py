@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lapis.agent.mpi import find_mpirun
 from lapis.domain import run as rules
 from lapis.domain.environment import called
 from lapis.domain.metrics import Point, assemble, parse_lines
@@ -17,6 +16,7 @@ from lapis.domain.sweeps import STOPPED_BY, check_spec
 from lapis.domain.tree import check_path
 from lapis.environments.resolve import packages_in
 from lapis.errors import Conflict, NotFound, UserErrorException
+from lapis.machine.open_mpi import find_mpirun
 from lapis.server.control.access import Actor
 from lapis.server.control.bulletin import Bulletin
 from lapis.server.control.computes import Computes
