@@ -269,7 +269,7 @@ class Agent:
     def _follow(self, crew: Crew) -> Ended:
         """Ship what the processes write until all have ended, or one has failed; say how."""
         stopped: Ended | None = None
-        watch = hanging.Watch(crew, os.path.join(self.folder, "journal.jsonl"), hanging.seconds(self.job))
+        watch = hanging.SilenceWatch(crew, os.path.join(self.folder, "journal.jsonl"), hanging.seconds(self.job))
         limit = float(self.job.get("max_seconds") or 0)
         until = (crew.began() or time.time()) + limit if limit else None
         while True:
@@ -294,7 +294,7 @@ class Agent:
             self._ship()
             crew.wait(LOOK_EVERY)
 
-    def _tell_of_silence(self, crew: Crew, watch: hanging.Watch) -> None:
+    def _tell_of_silence(self, crew: Crew, watch: hanging.SilenceWatch) -> None:
         """If all nodes seem to hang: say so, with where each process stands; and when they go on, say that."""
         self.told["quiet"] = watch.hangs()
         nodes = self.others if self.node["count"] > 1 else [self.told]

@@ -10,7 +10,7 @@ from typing import Any
 
 from lapis.agent import launch, prepare
 from lapis.agent.crew import Crew, Member
-from lapis.agent.hanging import Watch
+from lapis.agent.hanging import SilenceWatch
 from lapis.agent.placement import ports_needed, ranks
 from lapis.machine import ports
 
@@ -64,7 +64,7 @@ def members(
 
 
 def let_go_of_idle_workers(
-    job: Mapping[str, Any], crew: Crew, watch: Watch, told: dict[str, Any], others: Sequence[Mapping[str, Any]]
+    job: Mapping[str, Any], crew: Crew, watch: SilenceWatch, told: dict[str, Any], others: Sequence[Mapping[str, Any]]
 ) -> None:
     """Workers of TensorFlow that wait for orders never end by themselves: when worker 0 is done, they are too."""
     distribution = job.get("distribution") or {}

@@ -1,7 +1,7 @@
 """Bears agents: has everything imported that an agent needs, and forks one for each folder it is told.
 
-A fresh interpreter would spend most of a short run's time on imports. An agent born here is a process of its own: it
-outlives the nursery, which ends when the engine that started it does.
+A fresh interpreter would spend most of a short run's time on imports. An agent forked here is a process of its own: it
+outlives the fork server, which ends when the engine that started it does.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def main() -> None:
         told += fresh
         *folders, told = told.split(b"\n")
         for folder in folders:
-            os.write(1, b"%d\n" % _bear(os.fsdecode(folder)))
+            os.write(1, b"%d\n" % _fork(os.fsdecode(folder)))
 
 
-def _bear(folder: str) -> int:
+def _fork(folder: str) -> int:
     pid = os.fork()
     if pid == 0:
         try:
@@ -52,7 +52,7 @@ def _bear(folder: str) -> int:
 
 
 def _settle(folder: str) -> None:
-    """Become a process of our own: a session, a log, a name, nothing that belongs to the nursery."""
+    """Become a process of our own: a session, a log, a name, nothing that belongs to the fork server."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.chdir(folder)

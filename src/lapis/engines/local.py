@@ -19,7 +19,7 @@ from lapis.errors import ComputeTargetException
 from lapis.machine import mounts, processes
 
 # Without site-packages: an agent needs the standard library only.
-_NURSERY = "import sys; sys.path[0] = sys.argv.pop(1); from lapis.agent.fork_server import main; main()"
+_FORK_SERVER = "import sys; sys.path[0] = sys.argv.pop(1); from lapis.agent.fork_server import main; main()"
 
 
 class LocalEngine:
@@ -27,7 +27,7 @@ class LocalEngine:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._nursery: subprocess.Popen[bytes] | None = None
+        self._fork_server: subprocess.Popen[bytes] | None = None
         os.makedirs(root, exist_ok=True)
 
     def check(self, settings: Mapping[str, Any]) -> None:
@@ -61,21 +61,21 @@ class LocalEngine:
         if known is not None and processes.alive(known["pid"], known["started"]):
             return known
         _write(os.path.join(folder, "job.json"), dict(body, folder=folder))
-        pid = self._bear(folder)
+        pid = self._fork_agent(folder)
         agent = {"pid": pid, "started": processes.started(pid), "folder": folder}
         _write(os.path.join(folder, "agent.json"), agent)
         return agent
 
-    def _bear(self, folder: str) -> int:
-        """A new agent for `folder`, from the nursery; a nursery that was killed is replaced."""
+    def _fork_agent(self, folder: str) -> int:
+        """A new agent for `folder`, from the fork server; a fork server that was killed is replaced."""
         for fresh in (False, True):
-            if self._nursery is None or fresh:
+            if self._fork_server is None or fresh:
                 self.close()
-                self._nursery = _start_nursery()
-            assert self._nursery.stdin is not None and self._nursery.stdout is not None
+                self._fork_server = _start_fork_server()
+            assert self._fork_server.stdin is not None and self._fork_server.stdout is not None
             try:
-                self._nursery.stdin.write(os.fsencode(folder) + b"\n")
-                answer = self._nursery.stdout.readline()
+                self._fork_server.stdin.write(os.fsencode(folder) + b"\n")
+                answer = self._fork_server.stdout.readline()
             except BrokenPipeError:
                 continue
             if answer:
@@ -84,18 +84,18 @@ class LocalEngine:
 
     def warm(self) -> None:
         mounts.clear_below(self._root)
-        if self._nursery is None:
-            self._nursery = _start_nursery()
+        if self._fork_server is None:
+            self._fork_server = _start_fork_server()
 
     def close(self) -> None:
-        """Let the nursery go; the agents it bore stay."""
-        if self._nursery is None:
+        """Let the fork server go; the agents it forked stay."""
+        if self._fork_server is None:
             return
-        assert self._nursery.stdin is not None and self._nursery.stdout is not None
-        self._nursery.stdin.close()
-        self._nursery.stdout.close()
-        self._nursery.wait()
-        self._nursery = None
+        assert self._fork_server.stdin is not None and self._fork_server.stdout is not None
+        self._fork_server.stdin.close()
+        self._fork_server.stdout.close()
+        self._fork_server.wait()
+        self._fork_server = None
 
     def poll(self, handles: Sequence[Handle]) -> list[JobState]:
         """A job that has lost one of its agents is lost; whether that agent had told its verdict, the server knows."""
@@ -171,10 +171,10 @@ def _processes(folder: str) -> list[Mapping[str, Any]]:
     return [value for record in records for value in record.values() if isinstance(value, dict) and "pid" in value]
 
 
-def _start_nursery() -> subprocess.Popen[bytes]:
+def _start_fork_server() -> subprocess.Popen[bytes]:
     source = os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
     return subprocess.Popen(
-        [sys.executable, "-S", "-c", _NURSERY, source],
+        [sys.executable, "-S", "-c", _FORK_SERVER, source],
         env=_environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -70,7 +70,7 @@ class RayEngine:
         self._work = work
         self._address = address
         self._server = (server_address or "").rstrip("/")
-        self._driver = Driver(address, namespace, command, log=_log_file(work))
+        self._driver = DriverProcess(address, namespace, command, log=_log_file(work))
         self._silent_since: float | None = None
         self._quiet_until = 0.0
         self._bringing_up: threading.Thread | None = None
@@ -186,7 +186,7 @@ class RayEngine:
         return self._sources
 
 
-class Driver:
+class DriverProcess:
     """The helper process. Every failure of it is an OSError that says what to do."""
 
     def __init__(self, address: str, namespace: str, command: Sequence[str] | None, log: str) -> None:
