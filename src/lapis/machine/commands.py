@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import selectors
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Callable, Mapping, Sequence
 
 from lapis.machine import processes
 
