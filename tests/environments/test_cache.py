@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from lapis.environments import bytecode, in_use
-from lapis.environments.build import build, build_and_hold, ready
-from lapis.environments.cache import Built, built, lock_of, pins, prune, too_much, touch_used
+from lapis.environments.build import MARKER, build, build_and_hold, ready
+from lapis.environments.cache import Built, built, lock_of, pins, prune, too_much
 from tests.environments.conftest import Shop, this_python
 from tests.wheels import make_wheel
 
@@ -50,7 +50,7 @@ def test_what_is_built_is_listed_the_last_used_first(shop: Shop) -> None:
     assert [first.hash, second.hash] == [new, old]
     assert (second.packages, second.python, second.used_by) == (2, this_python().version, ())
     assert second.size > 1000 and second.last_used == 100
-    touch_used(shop.root, old)
+    os.utime(os.path.join(second.folder, MARKER))
     assert there(shop) == [old, new]
     assert pins(lock_of(second.folder)) == {"helper": "2.1", "toy": "1.0"}
 

@@ -8,7 +8,7 @@ import sys
 
 from lapis.machine import ports
 
-_RESERVE = "import sys; from lapis.agent import ports; print(*ports.reserve(40), flush=True); sys.stdin.read()"
+_RESERVE = "import sys; from lapis.machine import ports; print(*ports.reserve(40), flush=True); sys.stdin.read()"
 
 
 def test_agents_of_one_machine_never_get_the_same_port() -> None:

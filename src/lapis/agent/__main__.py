@@ -40,10 +40,10 @@ from lapis.agent.recover import recover
 from lapis.agent.verdict import Verdict, canceled, cannot_start, last_lines, timed_out
 from lapis.client.http_client import Client, JobEndpoint
 from lapis.client.shipping import Shipper
+from lapis.domain import log_names
 from lapis.domain.settings import WEB
 from lapis.errors import AzureMLException, NotFound, ServiceException, Unavailable
 
-STD_LOG = "user_logs/std_log.txt"
 LOOK_EVERY = 0.1  # seconds between looks at what the script wrote
 BEAT_EVERY = 5.0  # a sign of life even when there is nothing to tell
 BEAT_OF_SERVICES = 1.0  # how soon a front learns of a new key
@@ -155,7 +155,9 @@ class Agent:
             surroundings["LAPIS_MEMBER"] = self.run_id
             distributed.share_of_node(surroundings, self.node)
             network = self.node.get("network", "")
-            members = [Member("", self.folder, self.log, STD_LOG, argv, surroundings, self.code, network=network)]
+            members = [
+                Member("", self.folder, self.log, log_names.STD_LOG, argv, surroundings, self.code, network=network)
+            ]
         if self.cancel:
             raise Canceled("before the script was started")
         crew = Crew(in_container.wrapped(self.job, members, self.folder))
@@ -238,8 +240,10 @@ class Agent:
     def _say_for_rank(self) -> None:
         """The head knows which rank of an MPI job failed; if it was one of ours, we know its last words."""
         rank = (getattr(node_reports.failure(self.others), "error", None) or {}).get("rank")
-        log = os.path.join(self.folder, f"std_log_{rank}.txt")
-        if rank is not None and "said" not in self.told and not self.head and os.path.exists(log):
+        if rank is None or "said" in self.told or self.head:
+            return
+        log = os.path.join(self.folder, log_names.file_of(log_names.of_rank(rank)))
+        if os.path.exists(log):
             self.told["said"] = {"rank": rank, "lines": last_lines(log)}
 
     def _lay_out_data(self) -> dict[str, str]:
@@ -412,10 +416,12 @@ class _OtherNodeFailed(Exception):
 def _own_log(job: Mapping[str, Any], node: Mapping[str, Any], folder: str) -> tuple[str, str]:
     """Where the agent says what the user should know, and its name in the run: the script's log, or rank 0's."""
     if not job.get("distribution"):
-        return os.path.join(folder, "std_log.txt"), STD_LOG
-    if node["index"] == 0:
-        return os.path.join(folder, "std_log_0.txt"), "user_logs/std_log_0.txt"
-    return os.path.join(folder, "job_prep.txt"), f"azureml-logs/65_job_prep_node_{node['index']}.txt"
+        name = log_names.STD_LOG
+    elif node["index"] == 0:
+        name = log_names.of_rank(0)
+    else:
+        return os.path.join(folder, "job_prep.txt"), f"azureml-logs/65_job_prep_node_{node['index']}.txt"
+    return os.path.join(folder, log_names.file_of(name)), name
 
 
 def _stream(job: Mapping[str, Any], node: Mapping[str, Any]) -> str:

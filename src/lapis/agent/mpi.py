@@ -23,6 +23,7 @@ from lapis.agent.crew import Member
 from lapis.agent.distributed import share_of_node
 from lapis.agent.placement import batch_variables
 from lapis.agent.verdict import Verdict, killed, last_lines, of_rank
+from lapis.domain import log_names
 from lapis.errors import UserErrorException
 from lapis.machine.open_mpi import MPIRUN, NEEDED, find_mpirun
 
@@ -54,7 +55,8 @@ def members(
     temporary, memory = _scratch(folder)
     surroundings.update(TMPDIR=temporary, LAPIS_MPI_MEMORY=memory)
     first = node["index"] * each
-    logs = {f"user_logs/std_log_{r}.txt": os.path.join(folder, f"std_log_{r}.txt") for r in range(first, first + each)}
+    names = [log_names.of_rank(rank) for rank in range(first, first + each)]
+    logs = {name: os.path.join(folder, log_names.file_of(name)) for name in names}
     network, place = node.get("network", ""), os.path.join(folder, "mpi")
     if node["index"] == 0:
         command = _mpirun(job, nodes, folder, each, network or socket.gethostname(), argv)
@@ -76,7 +78,7 @@ def blamed(member: Member, verdict: Verdict) -> Verdict:
     number = _SIGNAL.search(told)
     if number is not None:
         verdict = Verdict(verdict.state, killed(int(number[1])), {**verdict.error, "code": "Signal"})
-    log = member.logs.get(f"user_logs/std_log_{rank}.txt")  # none of ours: its node knows what it said
+    log = member.logs.get(log_names.of_rank(rank))  # none of ours: its node knows what it said
     return of_rank(verdict, rank, last_lines(log) if log else "")
 
 

@@ -6,7 +6,6 @@ agent's own token; they are in no file of the run.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lapis.client.http_client import Client
 from lapis.errors import AzureMLException, ServiceException, UserErrorException
 from lapis.files.object_store import ObjectPlace
+from lapis.machine import json_files
 
 if TYPE_CHECKING:
     from lapis.object_stores.helper import Helper
@@ -66,8 +66,7 @@ class Objects:
         if wanted["type"] == "reference" and wanted["mode"] != "upload":
             place = self._fill(wanted, stand_in)
         laid = {path: _facts(path) for path in _paths_below(stand_in)}
-        with open(stand_in + ".json", "w") as file:
-            json.dump({"place": place, "laid": laid}, file)
+        json_files.write(stand_in + ".json", {"place": place, "laid": laid})
         return dict(wanted, place=place)
 
     def again(self, wanted: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -114,12 +113,7 @@ class Objects:
         return stand_in
 
     def _noted(self, wanted: Mapping[str, Any]) -> dict[str, Any] | None:
-        try:
-            with open(os.path.join(self._folder, wanted["type"], wanted["name"] + ".json")) as file:
-                found: dict[str, Any] = json.load(file)
-        except (FileNotFoundError, ValueError):
-            return None
-        return found
+        return json_files.read(os.path.join(self._folder, wanted["type"], wanted["name"] + ".json"))
 
 
 def _in_objects(wanted: Mapping[str, Any]) -> bool:

@@ -11,14 +11,14 @@ from lapis.cli import choice, screen
 from lapis.cli.options import Json, RunId, RunIds, WorkspaceName, labels
 from lapis.cli.workspaces import tags_text
 from lapis.domain import in_words
+from lapis.domain.run import ENDED, RunState
 from lapis.domain.terminal_escapes import plain
 
 if TYPE_CHECKING:
     from lapis.sdk.workspace.workspace import Workspace
 
-_ENDED = ("Completed", "Failed", "Canceled")
-_LIVE = ("NotStarted", "Preparing", "Queued", "Running", "Finalizing")
-_STATUSES = (*_LIVE, "CancelRequested", "NotResponding", *_ENDED)
+_LIVE = tuple(state.value for state in RunState if state not in ENDED)
+_STATUSES = (*_LIVE, "CancelRequested", "NotResponding", *(state.value for state in RunState if state in ENDED))
 _PAGE = 100
 
 
@@ -83,7 +83,7 @@ def show(run_id: RunId, workspace: WorkspaceName = None, as_json: Json = False) 
     files = run._files()
     page = run.get_portal_url()
     last = view["stages"][-1] if view["stages"] else None
-    waits = last if last is not None and view["status"] not in ("Running", *_ENDED) else None
+    waits = last if last is not None and view["status"] not in ("Running", *ENDED) else None
     stages = [{**stage, "at": when(stage["at"])} for stage in view["stages"]]
     document = {
         **summary(view),
@@ -141,7 +141,7 @@ def delete(run_ids: RunIds, workspace: WorkspaceName = None, as_json: Json = Fal
 
     runs = _all_of(run_ids, workspace)
     for run in runs:
-        if run._facts()["status"] not in _ENDED:
+        if run._facts()["status"] not in ENDED:
             raise Conflict(f"Run {run.id} has not ended and cannot be deleted. `lapis run cancel {run.id}` stops it.")
     for run in runs:
         run.delete()

@@ -10,7 +10,7 @@ import typer
 
 from lapis.cli import choice, logs, progress, runs, screen
 from lapis.cli.options import Json, WorkspaceName, labels
-from lapis.domain import in_words
+from lapis.domain import in_words, log_names
 
 if TYPE_CHECKING:
     from lapis.sdk.config.script_run_config import ScriptRunConfig
@@ -113,7 +113,7 @@ def script_config(source: str, script: str, arguments: list[str], python: str | 
 def _follow(run: Any, page: str) -> None:
     """Until the end. What is not the log goes to stderr, so that stdout is the log alone."""
     screen.notice(f"Submitted run {run.id} of experiment '{run.experiment.name}'.\nPage: {page}")
-    view = logs.follow(run, logs.STD_LOG, quiet=screen.wants_json())
+    view = logs.follow(run, log_names.STD_LOG, quiet=screen.wants_json())
     screen.answer({**runs.summary(view), "error": view["error"], "portal_url": page}, lambda: None)
     reason = view["stages"][-1]["reason"]
     if view["status"] == "Completed":

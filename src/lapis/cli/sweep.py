@@ -12,12 +12,12 @@ import typer
 
 from lapis.cli import choice, logs, progress, runs, screen, submit
 from lapis.cli.options import Json, RunId, WorkspaceName, labels
+from lapis.domain.run import ENDED
 from lapis.domain.terminal_escapes import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-_ENDED = ("Completed", "Failed", "Canceled")
 _LOOK_SECONDS = 1.0  # between looks at what live runs have logged
 _SAMPLINGS = {
     "random": "RandomParameterSampling",
@@ -160,7 +160,7 @@ def _live(run: Any, limit: int) -> dict[str, Any]:
             view, revision, length = seen["run"], seen["run"]["revision"], seen["length"]
             trials = run._trials()["trials"]
             live.update(_table(view, trials, limit), refresh=True)
-            if view["status"] in _ENDED:
+            if view["status"] in ENDED:
                 return dict(view)
 
 
@@ -212,7 +212,7 @@ def _ordered(view: dict[str, Any], trials: list[dict[str, Any]]) -> list[dict[st
     sign = -1 if view["sweep"]["goal"] == "maximize" else 1
 
     def place(trial: dict[str, Any]) -> tuple[bool, bool, float]:
-        return trial["status"] in _ENDED, trial["best"] is None, sign * (trial["best"] or 0.0)
+        return trial["status"] in ENDED, trial["best"] is None, sign * (trial["best"] or 0.0)
 
     return sorted(trials, key=place)
 

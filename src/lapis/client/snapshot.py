@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import heapq
 import json
@@ -18,6 +19,7 @@ from lapis.domain.ignore import ENVIRONMENT_MARK, IgnoreRules, default_skip
 from lapis.domain.packs import SMALL
 from lapis.domain.tree import Tree, TreeEntry, check_path, resolve_under
 from lapis.errors import SnapshotException, UserErrorException
+from lapis.machine import whole_files
 
 IGNORE_FILES = (".amlignore", ".gitignore")
 """The first of these at the top of the folder counts; those of the folders below are not read."""
@@ -326,15 +328,9 @@ def _load_cache(cache_path: str) -> dict[str, list[Any]]:
 def _save_cache(cache_path: str, rows: dict[str, list[Any]]) -> None:
     body = json.dumps(rows, separators=(",", ":")).encode()
     header = _CACHE_HEADER + hashlib.sha256(body).hexdigest().encode()
-    draft = f"{cache_path}.{os.getpid()}.{os.urandom(4).hex()}"
-    try:
+    with contextlib.suppress(OSError):  # without a cache the next snapshot is slower, nothing else
         os.makedirs(os.path.dirname(cache_path) or ".", exist_ok=True)
-        with open(draft, "xb") as file:
-            file.write(header + b"\n" + body)
-        os.replace(draft, cache_path)
-    except OSError:
-        # Without a cache the next snapshot is slower, nothing else.
-        _remove_if_there(draft)
+        whole_files.write(cache_path, header + b"\n" + body)
 
 
 def _remove_if_there(path: str) -> None:

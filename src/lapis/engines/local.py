@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 import shutil
 import signal
@@ -16,7 +15,7 @@ import lapis
 from lapis.engines import nodes
 from lapis.engines.base import Can, Handle, JobSpec, JobState, Place
 from lapis.errors import ComputeTargetException
-from lapis.machine import mounts, processes
+from lapis.machine import json_files, mounts, processes
 
 # Without site-packages: an agent needs the standard library only.
 _FORK_SERVER = "import sys; sys.path[0] = sys.argv.pop(1); from lapis.agent.fork_server import main; main()"
@@ -57,13 +56,13 @@ class LocalEngine:
     def launch_one(self, folder: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The agent of that folder: the one that is alive, or a new one."""
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        known = _read(os.path.join(folder, "agent.json"))
+        known = json_files.read(os.path.join(folder, "agent.json"))
         if known is not None and processes.alive(known["pid"], known["started"]):
             return known
-        _write(os.path.join(folder, "job.json"), dict(body, folder=folder))
+        json_files.write(os.path.join(folder, "job.json"), dict(body, folder=folder))
         pid = self._fork_agent(folder)
         agent = {"pid": pid, "started": processes.started(pid), "folder": folder}
-        _write(os.path.join(folder, "agent.json"), agent)
+        json_files.write(os.path.join(folder, "agent.json"), agent)
         return agent
 
     def _fork_agent(self, folder: str) -> int:
@@ -128,7 +127,7 @@ class LocalEngine:
             folder = os.path.join(self._root, job_id)
             below = os.path.join(folder, "nodes")
             folders = [folder, *(os.path.join(below, each) for each in sorted(_listed(below)))]
-            agents = [_read(os.path.join(each, "agent.json")) for each in folders]
+            agents = [json_files.read(os.path.join(each, "agent.json")) for each in folders]
             found[job_id] = {"job": job_id, "agents": [agent for agent in agents if agent is not None]}
         return found
 
@@ -164,7 +163,7 @@ def _agents(handle: Handle) -> list[Mapping[str, Any]]:
 def _processes(folder: str) -> list[Mapping[str, Any]]:
     """The keepers and scripts that an agent started: one of each, or one for each rank."""
     records = [
-        _read(path) or {}
+        json_files.read(path) or {}
         for where in ("", "mpi", os.path.join("ranks", "*"))
         for path in glob.glob(os.path.join(glob.escape(folder), where, "process.json"))
     ]
@@ -186,22 +185,6 @@ def _start_fork_server() -> subprocess.Popen[bytes]:
 def _environment() -> dict[str, str]:
     """Ours, without the user's token: an agent and its script have tokens of their own."""
     return {key: value for key, value in os.environ.items() if key not in ("LAPIS_TOKEN", "PYTHONPATH")}
-
-
-def _read(path: str) -> dict[str, Any] | None:
-    try:
-        with open(path) as file:
-            found = json.load(file)
-    except (FileNotFoundError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _write(path: str, value: object) -> None:
-    temporary = f"{path}.{os.getpid()}.tmp"
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump(value, file)
-    os.replace(temporary, path)
 
 
 def _all_alive(agents: Sequence[Mapping[str, Any]]) -> bool:

@@ -16,7 +16,6 @@ import select
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.parse
@@ -30,6 +29,7 @@ import lapis
 from lapis.domain import settings as settings_module
 from lapis.engines.base import Can, Handle, JobSpec, JobState, Place
 from lapis.errors import ComputeTargetException
+from lapis.machine import whole_files
 
 CONNECT_WITHIN = 3.0  # seconds for a port to answer
 READY_WITHIN = 120.0  # seconds for Ray to let the driver in
@@ -296,9 +296,7 @@ def pack_sources(folder: str) -> str:
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, f"sources-{hashlib.sha256(content).hexdigest()[:16]}.zip")
     if not os.path.exists(path):
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as fresh:
-            fresh.write(content)
-        os.replace(fresh.name, path)
+        whole_files.write(path, content)
     return path
 
 

@@ -16,6 +16,7 @@ from lapis.environments.old_code import shim_files
 from lapis.environments.resolve import number_of_packages, packages_in
 from lapis.environments.values import Interpreter, Lock
 from lapis.errors import StorageFull, UserErrorException
+from lapis.machine import whole_files
 from lapis.machine.commands import Canceled, Said, Stopped, Tell, never
 
 MARKER = "lapis-environment.json"  # written last: a folder without it is a heap of files, not an environment
@@ -193,6 +194,4 @@ def _write(folder: str, name: str, text: str) -> None:
     """Whole or not at all; and never into a file that other environments share by a hard link."""
     path = os.path.join(folder, name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path + ".tmp", "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(path + ".tmp", path)
+    whole_files.write(path, text.encode())

@@ -68,10 +68,6 @@ def pins(lock: Lock) -> dict[str, str]:
     return found
 
 
-def touch_used(root: str, name: str) -> None:
-    os.utime(os.path.join(root, name, MARKER))
-
-
 def prune(root: str, keep_bytes: int, tell: Tell = silent) -> Pruned:
     """Remove until environments and caches take no more than `keep_bytes`: environments that were not used for longest,
     and with them the packages that no other has. One in which something runs, or that is being built, stays.

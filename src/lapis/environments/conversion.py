@@ -37,7 +37,7 @@ from lapis.environments.recipe import recipe
 from lapis.environments.resolve import resolve
 from lapis.environments.values import Lock
 from lapis.errors import AzureMLException, ServiceException
-from lapis.machine import commands
+from lapis.machine import commands, json_files
 from lapis.machine.commands import Canceled, Stopped, Tell, never
 
 _CANNOT = 4  # how lapis.scoring.convert ends where it is sure
@@ -126,10 +126,10 @@ def converted(
             _make(model, lock, serving, root, folder, tell, canceled, sample)
             _make_room(root, folder)
         os.utime(folder)
-        why = _read(os.path.join(folder, "impossible.json"))
+        why = json_files.read(os.path.join(folder, "impossible.json"))
         if why is not None:
             raise NotConverted(str(why["reason"]))
-        report = _read(os.path.join(folder, "report.json")) or {}
+        report = json_files.read(os.path.join(folder, "report.json")) or {}
         path = os.path.join(folder, "model.onnx")
         return Converted(_linked(path, into) if into else path, report, fresh)
 
@@ -167,7 +167,7 @@ def serving_lock(root: str, tell: Tell) -> Lock:
     plan = recipe(no_code.for_onnx(), pythons=[each.version for each in machine], gpu=False, strict=False)
     key = hashlib.sha256(json.dumps(asdict(plan), sort_keys=True).encode()).hexdigest()[:32]
     path = os.path.join(store(root), f"serving-{key}.json")
-    known = _read(path)
+    known = json_files.read(path)
     if known is not None:
         return Lock.from_json(known)
     lock = resolve(plan, next(each for each in machine if each.version == plan.python), tell, root=root)
@@ -214,7 +214,7 @@ def _make(
             _step(["make", os.path.abspath(model), onnx, answers, *([os.path.abspath(sample)] if sample else [])],
                   lock, root, made, packages, tell, canceled)  # fmt: skip
             _step(["compare", onnx, answers, report], serving, root, made, packages, tell, canceled)
-            _write(report, {**(_read(report) or {}), "seconds": round(time.monotonic() - began, 1)})
+            _write(report, {**(json_files.read(report) or {}), "seconds": round(time.monotonic() - began, 1)})
         except _Impossible as error:
             _write(os.path.join(made, "impossible.json"), {"reason": str(error)})
         shutil.rmtree(folder, ignore_errors=True)
@@ -294,18 +294,6 @@ def _python(folder: str) -> str:
     return os.path.join(folder, "bin", "python")
 
 
-def _read(path: str) -> dict[str, Any] | None:
-    try:
-        with open(path, encoding="utf-8") as file:
-            found: dict[str, Any] = json.load(file)
-            return found
-    except FileNotFoundError:
-        return None
-
-
 def _write(path: str, value: Mapping[str, Any]) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    temporary = f"{path}.{os.getpid()}.tmp"
-    with open(temporary, "w", encoding="utf-8") as file:
-        json.dump(value, file, indent=2)
-    os.replace(temporary, path)
+    json_files.write(path, value)

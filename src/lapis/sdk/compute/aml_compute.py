@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lapis.client.http_client import quoted
 from lapis.domain.compute import check_scale
+from lapis.domain.run import ENDED
 from lapis.domain.vm_sizes import all_sizes, vm_size
 from lapis.errors import ComputeTargetException, NotThereYet
 from lapis.sdk.base import display
@@ -279,7 +280,6 @@ class AmlCompute(ComputeTarget):
         """The runs on this cluster that have not ended, or those in `status`."""
         from lapis.sdk.runs.run import Run
 
-        ended = ("Completed", "Failed", "Canceled")
         found = (
             run
             for experiment in self.workspace.experiments.values()
@@ -288,7 +288,7 @@ class AmlCompute(ComputeTarget):
         return (
             run
             for run in found
-            if run._view["target"] == self.name and (status is not None or run._view["status"] not in ended)
+            if run._view["target"] == self.name and (status is not None or run._view["status"] not in ENDED)
         )
 
     def wait_for_completion(  # type: ignore[override]  # SDK v1's own signature

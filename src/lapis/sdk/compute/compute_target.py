@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from lapis.client.http_client import quoted
-from lapis.errors import ComputeTargetException, NotThereYet
+from lapis.errors import ComputeTargetException
 from lapis.sdk.base import display
 
 if TYPE_CHECKING:
@@ -185,11 +185,6 @@ class LocalTarget:
 
     name = "local"
     type = "local"
-
-
-def unsupported(kind: str, instead: str) -> NotThereYet:
-    """For kinds of compute that are a cloud's own."""
-    return NotThereYet(kind, instead)
 
 
 def _kinds() -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Iterable
 from lapis.client.http_client import quoted
 from lapis.domain.run import parse_label
 from lapis.errors import ModelNotFoundException, UserErrorException, WebserviceException
+from lapis.machine.whole_files import replacing
 from lapis.sdk.base import display
 from lapis.sdk.models.resource_configuration import ResourceConfiguration
 
@@ -244,9 +245,8 @@ class Model:
         for file in self._view["files"]:
             path = os.path.join(target_dir, *file["path"].split("/"))
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-            with open(path + ".part", "wb") as out:
+            with replacing(path) as part, open(part, "wb") as out:
                 self.workspace._client.download(f"/blobs/{file['hash']}", out.write)
-            os.replace(path + ".part", path)
         return place
 
     def export_onnx(

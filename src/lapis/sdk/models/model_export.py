@@ -6,7 +6,9 @@ import os
 import re
 from typing import Any
 
+from lapis.domain.log_names import STD_LOG
 from lapis.errors import ActivityFailedException, UserErrorException
+from lapis.machine.whole_files import replacing
 
 EXPERIMENT = "export-onnx"
 _OUTPUT = "outputs/model.onnx"  # as lapis.scoring.export leaves it
@@ -63,9 +65,8 @@ def _as_it_is(model: Any, target: str | None, model_name: str | None) -> Any:
         why = "is an ONNX model already" if model_name is not None else f"has {len(files)} .onnx files, not one"
         raise UserErrorException(f"Model {model.id} {why}: model.download() fetches it as it is.")
     assert target is not None
-    with open(target + ".part", "wb") as out:
+    with replacing(target) as part, open(part, "wb") as out:
         model.workspace._client.download(f"/blobs/{files[0]['hash']}", out.write)
-    os.replace(target + ".part", target)
     return target
 
 
@@ -117,7 +118,7 @@ def _sample_text(sample: Any) -> str:
 
 def _why(run: Any, error: ActivityFailedException) -> str:
     """The last line of the run's log, where the converter says its reason."""
-    text = run._text_of("user_logs/std_log.txt") or ""
+    text = run._text_of(STD_LOG) or ""
     said = [line for line in text.splitlines() if line.strip() and not re.match(r"Lapis:|\d{4}-\d\d-\d\d", line)]
     return f"{said[-1].rstrip('.')}. Its run is {run.id}." if said else f"{error.message} Its run is {run.id}."
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lapis.client.http_client import quoted
 from lapis.errors import NotFound, WebserviceException
+from lapis.machine.whole_files import replacing
 from lapis.sdk.environments.container_registry import ContainerRegistry
 from lapis.sdk.models import deployment
 
@@ -153,9 +154,8 @@ class ModelPackage:
 
     def _save_blob(self, digest: str, target: str) -> None:
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        with open(target + ".part", "wb") as file:
+        with replacing(target) as part, open(part, "wb") as file:
             self.workspace._client.download(f"/blobs/{digest}", file.write)
-        os.replace(target + ".part", target)
 
     def _about(self, content: dict[str, Any], python: str) -> dict[str, Any]:
         return {

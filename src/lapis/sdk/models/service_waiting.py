@@ -6,11 +6,11 @@ import sys
 import time
 from typing import Any
 
+from lapis.domain.log_names import STD_LOG
 from lapis.errors import NotFound, WebserviceException
 from lapis.sdk.runs.waiting import whole_characters
 
-_BUILD_LOG = "azureml-logs/20_image_build_log.txt"
-_LOG = "user_logs/std_log.txt"
+_BUILDSTD_LOG = "azureml-logs/20_image_build_log.txt"
 _FIRST, _LONGEST_PAUSE = 0.05, 0.5
 _TAIL = 30  # lines of the log that go with a failure
 
@@ -71,8 +71,8 @@ class _Screen:
                 self._told = stage
                 print(f"{version['state']}: {stage}", flush=True)
             if version["run_id"]:
-                self._follow(version["run_id"], _BUILD_LOG)
-                self._follow(version["run_id"], _LOG)
+                self._follow(version["run_id"], _BUILDSTD_LOG)
+                self._follow(version["run_id"], STD_LOG)
 
     def _follow(self, run_id: str, log: str) -> None:
         workspace, key = self._service.workspace, (run_id, log)

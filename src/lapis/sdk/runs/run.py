@@ -7,7 +7,8 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping
 
 from lapis.client.http_client import Client
-from lapis.domain.run import SCRIPT_RUN, SWEEP, check_labels, check_run_id, check_text
+from lapis.domain.log_names import STD_LOG
+from lapis.domain.run import ENDED, SCRIPT_RUN, SWEEP, check_labels, check_run_id, check_text
 from lapis.errors import (
     AzureMLException,
     NotThereYet,
@@ -25,12 +26,11 @@ from lapis.sdk.workspace.workspace import Workspace
 if TYPE_CHECKING:
     from lapis.client.recording import Recorder
 
-_ENDED = ("Completed", "Failed", "Canceled")
 _factories: dict[str, Callable[..., Any]] = {}
 
 
 class Run(RunFiles, RunMetrics, RunFamily):
-    _own_log = "user_logs/std_log.txt"  # what wait_for_completion() shows
+    _own_log = STD_LOG  # what wait_for_completion() shows
 
     def __init__(self, experiment: Experiment, run_id: str, outputs: Any = None, **kwargs: Any) -> None:
         if not isinstance(experiment, Experiment):
@@ -178,7 +178,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
     def get_status(self) -> str:
         """NotStarted, Preparing, Queued, Running, Finalizing, CancelRequested, NotResponding, Completed, Failed or
         Canceled."""
-        view = self._view if self._view and self._view["status"] in _ENDED else self._refresh()
+        view = self._view if self._view and self._view["status"] in ENDED else self._refresh()
         return str(view["status"])
 
     def get_detailed_status(self) -> dict[str, Any]:
@@ -358,7 +358,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
         return self
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        if self.get_status() in _ENDED:
+        if self.get_status() in ENDED:
             return
         if kind is None:
             self.complete()

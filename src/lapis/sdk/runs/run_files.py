@@ -10,6 +10,7 @@ from lapis.client.shipping import read_chunks
 from lapis.client.snapshot import hash_file
 from lapis.domain.tree import check_path, resolve_under
 from lapis.errors import AzureMLException, SnapshotException, UserErrorException
+from lapis.machine.whole_files import replacing
 
 if TYPE_CHECKING:
     from lapis.client.http_client import Client
@@ -130,7 +131,7 @@ class RunFiles:
         if not target.endswith(".zip"):
             os.makedirs(target, exist_ok=True)
             target = os.path.join(target, f"{chosen}.zip")
-        with zipfile.ZipFile(target + ".part", "w", zipfile.ZIP_DEFLATED) as archive:
+        with replacing(target) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, digest, _, executable in rows:
                 pieces: list[bytes] = []
                 self._client.download(f"/blobs/{digest}", pieces.append)
@@ -139,7 +140,6 @@ class RunFiles:
                 entry = zipfile.ZipInfo(check_path(name), date_time=(1980, 1, 1, 0, 0, 0))
                 entry.external_attr = (0o755 if executable else 0o644) << 16
                 archive.writestr(entry, b"".join(pieces))
-        os.replace(target + ".part", target)
         return target
 
     def _bring_in(self, path: str) -> None:
@@ -204,7 +204,6 @@ class RunFiles:
         folder = os.path.dirname(os.path.abspath(target))
         os.makedirs(folder, exist_ok=True)
         digest = hashlib.sha256()
-        part = f"{target}.{os.getpid()}.part"
 
         def take(chunk: bytes) -> None:
             output.write(chunk)
@@ -212,16 +211,11 @@ class RunFiles:
             if count is not None:
                 count(len(chunk))
 
-        try:
+        with replacing(target) as part:
             with open(part, "wb") as output:
                 self._read_file(file["name"], take)
             if file["hash"] and digest.hexdigest() != file["hash"]:
                 raise AzureMLException(f"'{file['name']}' of run {self._run_id} arrived damaged. Try again.")
-            os.replace(part, target)
-        except BaseException:
-            if os.path.exists(part):
-                os.remove(part)
-            raise
 
 
 def _artifact_name(name: Any) -> str:

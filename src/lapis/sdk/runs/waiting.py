@@ -6,13 +6,13 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from lapis.domain.run import ENDED
 from lapis.errors import ActivityFailedException
 
 if TYPE_CHECKING:
     from lapis.sdk.runs.run import Run
 
 _BUILD_LOG = "azureml-logs/20_image_build_log.txt"  # while its environment is being built
-_ENDED = ("Completed", "Failed", "Canceled")
 _WAIT = 20.0
 _FIRST_BYTES = {2: range(0xC0, 0xE0), 3: range(0xE0, 0xF0), 4: range(0xF0, 0xF8)}  # of a character, by its length
 
@@ -39,7 +39,7 @@ def wait_for_completion(run: Run, show_output: bool, raise_on_error: bool) -> di
                     log, offset, revision = needed, 0, -1
                     screen.turn_to_another_log()
                     continue
-            if view["status"] in _ENDED:
+            if view["status"] in ENDED:
                 break
     except KeyboardInterrupt:
         print(
@@ -66,7 +66,7 @@ class _Screen:
 
     def tell_status(self, view: dict[str, Any]) -> None:
         """A line when the run begins to wait for something else; nothing once its log speaks."""
-        if (self._headed and view["status"] != "Queued") or view["status"] in _ENDED or not view["stages"]:
+        if (self._headed and view["status"] != "Queued") or view["status"] in ENDED or not view["stages"]:
             return
         last = view["stages"][-1]
         now = (view["status"], last["reason"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from lapis.domain.run import SWEEP
+from lapis.domain.run import ENDED, SWEEP
 from lapis.domain.sweeps import LOG
 from lapis.errors import HyperDriveRehydrateException, HyperDriveScenarioNotSupportedException
 from lapis.sdk.runs.run import Run
@@ -13,8 +13,6 @@ from lapis.sdk.runs.run import Run
 if TYPE_CHECKING:
     from lapis.sdk.runs.experiment import Experiment
     from lapis.sdk.training.stopping_policies import EarlyTerminationPolicy
-
-_ENDED = ("Completed", "Failed", "Canceled")
 
 
 class HyperDriveRun(Run):
@@ -109,7 +107,7 @@ class HyperDriveRun(Run):
         """Stop the search and all its runs. True if that was still to be done."""
         before = self.get_status()
         super().cancel()
-        return before not in _ENDED
+        return before not in ENDED
 
     def fail(self, error_details: Any = None, error_code: Any = None, _set_status: bool = True) -> None:
         """Not for a search: it says itself how it ended."""

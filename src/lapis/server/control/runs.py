@@ -9,6 +9,7 @@ from typing import Any
 
 from lapis.domain import run as rules
 from lapis.domain.environment import called
+from lapis.domain.log_names import STD_LOG, rank_of
 from lapis.domain.metrics import Point, assemble, parse_lines
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.services import SERVICE_RUN
@@ -25,7 +26,6 @@ from lapis.server.control.workshop import Resolved, Workshop, preface
 from lapis.server.control.workspaces import new_experiment
 from lapis.server.store.runs import RunFilter
 
-STD_LOG = "user_logs/std_log.txt"
 DRIVER_LOG = "azureml-logs/70_driver_log.txt"
 BUILD_LOG = "azureml-logs/20_image_build_log.txt"
 LOCK_FILE = "azureml-logs/environment.lock.txt"
@@ -540,11 +540,11 @@ def _aliases(log: str) -> tuple[str, ...]:
     """The names that older code looks for; of a distributed run, the log of its first process is the run's."""
     if log == STD_LOG:
         return (DRIVER_LOG,)
-    rank = re.fullmatch(r"user_logs/std_log_(\d+)\.txt", log)
+    rank = rank_of(log)
     if rank is None:
         return ()
-    own = f"azureml-logs/70_driver_log_{rank[1]}.txt"
-    return (STD_LOG, own, DRIVER_LOG) if rank[1] == "0" else (own,)
+    own = f"azureml-logs/70_driver_log_{rank}.txt"
+    return (STD_LOG, own, DRIVER_LOG) if rank == 0 else (own,)
 
 
 def _told_steps(run: RunRecord, steps: list[Mapping[str, Any]]) -> RunRecord:
