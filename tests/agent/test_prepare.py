@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lapis.agent import prepare
+from lapis.client.http_client import Client, Endpoint
 from lapis.domain.launch import Place
-from lapis.sdk.client import Client, Endpoint
 from tests.launches import launch
 
 

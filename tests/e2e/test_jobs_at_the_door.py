@@ -13,7 +13,7 @@ import pytest
 
 from azureml.core import Experiment, Run, ScriptRunConfig, Workspace
 from lapis.errors import UserErrorException
-from lapis.sdk.submission import run_body
+from lapis.sdk.runs.submission import run_body
 from tests.conftest import Home
 from tests.e2e.until import until
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 from lapis.agent.data import Canceled
 from lapis.domain.launch import Container, Work
 from lapis.environments.build import build_and_hold
-from lapis.environments.commands import Stopped
 from lapis.environments.resolve import number_of_packages
 from lapis.environments.values import Lock
+from lapis.machine.commands import Stopped
 
 
 def enter(work: Work, log: str, canceled: Callable[[], bool]) -> Work:

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from lapis.agent.blobs import Blobs
+from lapis.client.http_client import Client
+from lapis.client.snapshot import lay_out
 from lapis.domain.job import InputName, Word
 from lapis.domain.launch import Launch, Place, Work
 from lapis.errors import SnapshotException, UserErrorException
-from lapis.sdk.client import Client
-from lapis.sdk.snapshot import lay_out
 
 
 def lay_out_code(launch: Launch, code: str, client: Client, place: Place) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from lapis.client.http_client import Client, quoted
 from lapis.domain.launch import Launch, Place, Work
 from lapis.errors import NotFound
-from lapis.sdk.client import Client, quoted
 
 
 def bring_back(launch: Launch, name: str, log: str, client: Client) -> None:

@@ -17,9 +17,9 @@ from lapis.domain.job import Job, ServicePart
 from lapis.domain.launch import FrontLaunch, Recovery, Work
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.services import EXPERIMENT as SERVICES
-from lapis.engines import processes
 from lapis.engines.base import Engine, Handle, JobSpec, JobState, NodeHandle
 from lapis.errors import AzureMLException, NotFound, StorageFull, UserErrorException
+from lapis.machine import processes
 from lapis.server.control.access import Access
 from lapis.server.control.computes import Computes
 from lapis.server.control.fleet import LOCAL, Fleet
