@@ -44,8 +44,8 @@ class ComputeTargetAttachConfiguration:
 class ComputeTargetUpdateConfiguration:
     """What changes of a compute target."""
 
-    def __init__(self, compute: Any) -> None:
-        self.compute = compute
+    def __init__(self, type: type[ComputeTarget]) -> None:
+        self.compute = type
 
     def validate_configuration(self) -> None:
         """Raise ComputeTargetException if it cannot be changed so."""

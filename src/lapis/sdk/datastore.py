@@ -219,8 +219,28 @@ class AzureFileDatastore(AbstractAzureStorageDatastore):
 
 
 class AzureDataLakeGen2Datastore(AbstractAzureStorageDatastore):
-    resource_url: str | None = None
-    service_data_access_auth_identity: Any = None
+    def __init__(
+        self,
+        workspace: Workspace,
+        name: str,
+        container_name: str | None = None,
+        account_name: str | None = None,
+        tenant_id: str | None = None,
+        client_id: str | None = None,
+        client_secret: str | None = None,
+        resource_url: str | None = None,
+        authority_url: str | None = None,
+        protocol: str | None = None,
+        endpoint: str | None = None,
+        service_data_access_auth_identity: str | None = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(
+            workspace, name, more.pop("datastore_type", LAKE), container_name, account_name,
+            protocol=protocol, endpoint=endpoint, **more,
+        )  # fmt: skip
+        self.resource_url = resource_url
+        self.service_data_access_auth_identity = service_data_access_auth_identity
 
     @property
     def tenant_id(self) -> str | None:

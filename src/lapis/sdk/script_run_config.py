@@ -81,7 +81,7 @@ def get_run_config_from_script_run(script_run_config: ScriptRunConfig) -> RunCon
 
 def submit(
     script_run_config: ScriptRunConfig, workspace: Any, experiment_name: str, run_id: Any = None,
-    _parent_run_id: Any = None, credential_passthrough: Any = None,
+    _parent_run_id: Any = None, credential_passthrough: bool = False,
 ) -> Any:  # fmt: skip
     """Submit under an experiment's name; experiment.submit() does the same."""
     from lapis.sdk.experiment import Experiment
