@@ -65,4 +65,4 @@ def _output(name: str, output: Any, workspace: Any) -> OutputDatasetConfig:
     wanted = options.registration_options
     if wanted is None or not wanted.name:
         return made
-    return made.register_on_complete(wanted.name, wanted.description, wanted.tags)  # type: ignore[no-any-return]
+    return made.register_on_complete(wanted.name, wanted.description, wanted.tags)

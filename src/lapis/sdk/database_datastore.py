@@ -100,14 +100,14 @@ class AzureSqlDatabaseDatastore(DatabaseDatastore):
         return self._secret("client_secret")
 
 
-CLASSES: dict[str, Any] = {
+CLASSES: dict[str, type[DatabaseDatastore]] = {
     POSTGRES: AzurePostgreSqlDatastore,
     MYSQL: AzureMySqlDatastore,
     SQL_SERVER: AzureSqlDatabaseDatastore,
 }
 
 
-def from_view(workspace: Workspace, view: Mapping[str, Any]) -> Any:
+def from_view(workspace: Workspace, view: Mapping[str, Any]) -> DatabaseDatastore:
     return CLASSES[view["type"]](workspace, view["name"], **view["options"])
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Callable, NoReturn
 
 from lapis.errors import NotThereYet, UserErrorException
 from lapis.sdk.abstract_dataset import AbstractDataset
-from lapis.sdk.file_dataset import FileDatasetFactory
+from lapis.sdk.file_dataset import FileDataset, FileDatasetFactory
 from lapis.sdk.tabular_factory import TabularDatasetFactory
 from lapis.sdk.workspace import Workspace
+
+if TYPE_CHECKING:
+    from lapis.sdk.tabular_dataset import TabularDataset
 
 
 class Dataset:
@@ -24,27 +27,29 @@ class Dataset:
         raise UserErrorException("A dataset is made by Dataset.File.from_files(path) or by one of Dataset.Tabular.")
 
     @staticmethod
-    def get_by_name(workspace: Workspace, name: str, version: Any = "latest", **kwargs: Any) -> Any:
+    def get_by_name(
+        workspace: Workspace, name: str, version: int | str | None = "latest", **kwargs: Any
+    ) -> FileDataset | TabularDataset:
         return AbstractDataset.get_by_name(workspace, name, version)
 
     @staticmethod
-    def get_by_id(workspace: Workspace, id: str, **kwargs: Any) -> Any:
+    def get_by_id(workspace: Workspace, id: str, **kwargs: Any) -> FileDataset | TabularDataset:
         return AbstractDataset.get_by_id(workspace, id)
 
     @staticmethod
-    def get_all(workspace: Workspace) -> dict[str, Any]:
+    def get_all(workspace: Workspace) -> dict[str, FileDataset | TabularDataset]:
         return AbstractDataset.get_all(workspace)
 
     # -- as the first releases of SDK v1 had it, before there were Dataset.File and Dataset.Tabular
 
     @staticmethod
-    def get(workspace: Workspace, name: str | None = None, id: str | None = None) -> Any:
+    def get(workspace: Workspace, name: str | None = None, id: str | None = None) -> FileDataset | TabularDataset:
         if (name is None) == (id is None):
             raise UserErrorException("Dataset.get() takes a name or an id.")
         return Dataset.get_by_id(workspace, id) if id is not None else Dataset.get_by_name(workspace, str(name))
 
     @staticmethod
-    def list(workspace: Workspace) -> Any:
+    def list(workspace: Workspace) -> list[FileDataset | TabularDataset]:
         return [*Dataset.get_all(workspace).values()]
 
     @staticmethod
@@ -61,7 +66,7 @@ class Dataset:
         include_path: bool = False,
         archive_options: Any = None,
         partition_format: str | None = None,
-    ) -> Any:
+    ) -> TabularDataset:
         if skip_rows or comment or archive_options:
             raise NotThereYet("Dataset.from_delimited_files(skip_rows=, comment=, archive_options=) is not there yet.")
         return TabularDatasetFactory.from_delimited_files(
@@ -70,7 +75,9 @@ class Dataset:
         )  # fmt: skip
 
     @staticmethod
-    def from_parquet_files(path: Any, include_path: bool = False, partition_format: str | None = None) -> Any:
+    def from_parquet_files(
+        path: Any, include_path: bool = False, partition_format: str | None = None
+    ) -> TabularDataset:
         return TabularDatasetFactory.from_parquet_files(path, True, include_path, None, partition_format)
 
     @staticmethod
@@ -80,7 +87,7 @@ class Dataset:
         flatten_nested_arrays: bool = False,
         include_path: bool = False,
         partition_format: str | None = None,
-    ) -> Any:
+    ) -> TabularDataset:
         """Files with one JSON object on each line."""
         if flatten_nested_arrays:
             raise NotThereYet("Dataset.from_json_files(flatten_nested_arrays=True) is not there yet.")
@@ -89,15 +96,15 @@ class Dataset:
         )
 
     @staticmethod
-    def from_binary_files(path: Any) -> Any:
+    def from_binary_files(path: Any) -> FileDataset:
         return FileDatasetFactory.from_files(path)
 
 
 _INSTEAD = "Make the dataset by Dataset.File or Dataset.Tabular: it has calls of its own."
 
 
-def _refusal(name: str) -> Any:
-    def refuse(self: Any = None, *args: Any, **kwargs: Any) -> Any:
+def _refusal(name: str) -> Callable[..., NoReturn]:
+    def refuse(self: Any = None, *args: Any, **kwargs: Any) -> NoReturn:
         raise NotThereYet(f"Dataset.{name}", _INSTEAD)
 
     refuse.__name__ = name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, overload
 
 from lapis.domain.run import check_experiment_name, check_labels, label_text
 from lapis.errors import NotThereYet, UserErrorException
@@ -12,7 +12,13 @@ from lapis.sdk.workspace import Workspace
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from lapis.sdk.authentication import AbstractAuthentication
+    from lapis.sdk.estimator import MMLBaseEstimator
     from lapis.sdk.run import Run
+    from lapis.sdk.script_run import ScriptRun
+    from lapis.sdk.script_run_config import ScriptRunConfig
+    from lapis.sdk.sweep_config import HyperDriveConfig
+    from lapis.sdk.sweep_run import HyperDriveRun
 
 _PRIVATE = {"_skip_name_validation", "_id", "_archived_time", "_create_in_cloud", "_experiment_dto"}
 
@@ -46,7 +52,22 @@ class Experiment:
 
     # -- runs
 
-    def submit(self, config: Any, tags: Any = None, **kwargs: Any) -> Any:
+    @overload
+    def submit(
+        self, config: HyperDriveConfig, tags: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> HyperDriveRun: ...
+
+    @overload
+    def submit(
+        self, config: ScriptRunConfig | MMLBaseEstimator, tags: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> ScriptRun: ...
+
+    def submit(
+        self,
+        config: ScriptRunConfig | MMLBaseEstimator | HyperDriveConfig,
+        tags: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Run:
         """Run what `config` describes, and return at once with the run."""
         from lapis.sdk.submission import submit
 
@@ -104,10 +125,10 @@ class Experiment:
     def tag(self, key: str, value: Any = None) -> None:
         self.set_tags({key: value})
 
-    def set_tags(self, tags: Any) -> None:
+    def set_tags(self, tags: Mapping[str, Any]) -> None:
         self._change(tags=check_labels("tags", tags))
 
-    def remove_tags(self, tags: Any) -> dict[str, Any]:
+    def remove_tags(self, tags: str | Iterable[str]) -> dict[str, Any]:
         self._change(remove_tags=[tags] if isinstance(tags, str) else list(tags))
         return self.tags
 
@@ -131,14 +152,14 @@ class Experiment:
 
     @staticmethod
     def list(
-        workspace: Workspace, experiment_name: str | None = None, view_type: Any = ViewType.ActiveOnly, tags: Any = None
+        workspace: Workspace, experiment_name: str | None = None, view_type: str = ViewType.ActiveOnly, tags: Any = None
     ) -> list[Experiment]:
         query = {"name": experiment_name, "view": view_type, "tag": label_filters(tags)}
         found = workspace._client.call("GET", workspace._base + "/experiments", query=query)["experiments"]
         return [Experiment._from_info(workspace, info) for info in found]
 
     @staticmethod
-    def from_directory(path: str, auth: Any = None) -> Experiment:
+    def from_directory(path: str, auth: AbstractAuthentication | None = None) -> Experiment:
         raise NotThereYet("Experiment.from_directory", "Name it: Experiment(workspace, name).")
 
     def get_portal_url(self) -> str:
@@ -175,7 +196,7 @@ class Experiment:
         return display.as_html(facts, {"Report Page": self.portal_url})
 
 
-def label_filters(labels: Any) -> Any:
+def label_filters(labels: Any) -> list[str] | None:
     """A filter on tags or properties: one key, several keys, or values by key (None: any value)."""
     if labels is None:
         return None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterable, NoReturn, Sequence
 
 from lapis.errors import NotFound, WebserviceException
 from lapis.sdk import deployment, display
@@ -11,6 +12,7 @@ from lapis.sdk.client import quoted
 from lapis.sdk.inference_config import InferenceConfig
 
 if TYPE_CHECKING:
+    from lapis.sdk.model import Model
     from lapis.sdk.workspace import Workspace
 
 _RUNTIMES = ("python", "spark-py")
@@ -56,7 +58,7 @@ class TargetRuntime:
 class ImageConfig:
     """What an image is made of."""
 
-    def build_create_payload(self, workspace: Any, name: str, model_ids: Any) -> Any:
+    def build_create_payload(self, workspace: Workspace, name: str, model_ids: Iterable[str] | None) -> dict[str, Any]:
         """What SDK v1 shows of it."""
         return {"name": name, "modelIds": list(model_ids or [])}
 
@@ -101,12 +103,12 @@ class ContainerImageConfig(ImageConfig):
         self.cuda_version = cuda_version
         self.validate_configuration()
 
-    def build_create_payload(self, workspace: Any, name: str, model_ids: Any) -> Any:
+    def build_create_payload(self, workspace: Workspace, name: str, model_ids: Iterable[str] | None) -> dict[str, Any]:
         return {**super().build_create_payload(workspace, name, model_ids), "driverProgram": self.execution_script,
                 "targetRuntime": {"runtimeType": self.runtime}, "kvTags": self.tags,
                 "properties": self.properties, "description": self.description}  # fmt: skip
 
-    def create_local_debug_payload(self, workspace: Any, model_ids: Any) -> Any:
+    def create_local_debug_payload(self, workspace: Workspace, model_ids: Iterable[str] | None) -> dict[str, Any]:
         return self.build_create_payload(workspace, "debug", model_ids)
 
     def validate_configuration(self) -> None:
@@ -185,12 +187,14 @@ class Image:
         """Everything is read by `__new__`."""
 
     @staticmethod
-    def image_configuration(*args: Any, **kwargs: Any) -> Any:
+    def image_configuration(*args: Any, **kwargs: Any) -> ImageConfig:
         """Each kind has its own: ContainerImage.image_configuration."""
         raise WebserviceException("Use ContainerImage.image_configuration(): an Image alone has none.")
 
     @staticmethod
-    def create(workspace: Workspace, name: str, models: Any, image_config: Any) -> Any:
+    def create(
+        workspace: Workspace, name: str, models: Sequence[Model | str], image_config: ContainerImageConfig
+    ) -> ContainerImage:
         """Keep models, code and environment together, as the next version of that name."""
         if not isinstance(image_config, ContainerImageConfig):
             raise WebserviceException(
@@ -216,7 +220,7 @@ class Image:
         model_id: str | None = None,
         tags: Any = None,
         properties: Any = None,
-    ) -> list[Any]:
+    ) -> list[ContainerImage]:
         """The images that fit, of each name the newest version first."""
         from lapis.sdk.model import fits
 
@@ -278,24 +282,24 @@ class Image:
         }
 
     @classmethod
-    def deserialize(cls, workspace: Workspace, image_payload: dict[str, Any]) -> Any:
+    def deserialize(cls, workspace: Workspace, image_payload: dict[str, Any]) -> Image:
         """The image that `serialize` described, as it is now."""
         return Image(workspace, id=image_payload["id"])
 
     @property
-    def models(self) -> Any:
+    def models(self) -> builtins.list[Model]:
         from lapis.sdk.model import Model
 
         return [Model(self.workspace, id=each) for each in self.model_ids]
 
     def _take(self, view: dict[str, Any]) -> None:
         self._view = view
-        self.id = view["id"]
-        self.name = view["name"]
-        self.version = view["version"]
-        self.description = view["description"]
-        self.tags = view["tags"]
-        self.properties = view["properties"]
+        self.id: str = view["id"]
+        self.name: str = view["name"]
+        self.version: int = view["version"]
+        self.description: str | None = view["description"]
+        self.tags: dict[str, str] = view["tags"]
+        self.properties: dict[str, str] = view["properties"]
         self.created_time = display.when(view["created_at"])
         self.creation_state = "Succeeded"
         self.image_type = "Docker"
@@ -303,7 +307,7 @@ class Image:
         self.image_location = f"lapis/{self.name}:{self.version}"
         self.image_build_log_uri = None
         self.generated_dockerfile_uri = None
-        self.model_ids = view["models"]
+        self.model_ids: builtins.list[str] = view["models"]
 
     def _change(self, changes: dict[str, Any]) -> None:
         self._take(self._call("PATCH", changes))
@@ -377,12 +381,12 @@ class ContainerImage(Image):
 class UnknownImage(Image):
     """An image of a kind that this release does not know."""
 
-    def run(self) -> Any:
+    def run(self) -> NoReturn:
         """Only a ContainerImage can be asked."""
         raise WebserviceException(f"Image {self.id} is of a kind that cannot be run.")
 
 
-def _made(workspace: Workspace, view: dict[str, Any]) -> Any:
+def _made(workspace: Workspace, view: dict[str, Any]) -> ContainerImage:
     image = object.__new__(ContainerImage)
     image.workspace = workspace
     image._take(view)

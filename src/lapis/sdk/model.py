@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import os
-from typing import TYPE_CHECKING, Any, Iterable
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence, overload
 
 from lapis.domain.run import parse_label
 from lapis.errors import ModelNotFoundException, UserErrorException, WebserviceException
@@ -12,6 +13,16 @@ from lapis.sdk.client import quoted
 from lapis.sdk.resource_configuration import ResourceConfiguration
 
 if TYPE_CHECKING:
+    from lapis.sdk.abstract_dataset import AbstractDataset
+    from lapis.sdk.compute_target import ComputeTarget
+    from lapis.sdk.deployment_config import WebserviceDeploymentConfiguration
+    from lapis.sdk.file_dataset import FileDataset
+    from lapis.sdk.inference_config import InferenceConfig
+    from lapis.sdk.model_package import ModelPackage
+    from lapis.sdk.model_profile import ModelProfile
+    from lapis.sdk.run import Run
+    from lapis.sdk.tabular_dataset import TabularDataset
+    from lapis.sdk.webservice import Webservice
     from lapis.sdk.workspace import Workspace
 
 _MODELS_FOLDER = "azureml-models"
@@ -81,8 +92,8 @@ class Model:
         model_framework: str | None = None,
         model_framework_version: str | None = None,
         child_paths: list[str] | None = None,
-        sample_input_dataset: Any = None,
-        sample_output_dataset: Any = None,
+        sample_input_dataset: AbstractDataset | None = None,
+        sample_output_dataset: AbstractDataset | None = None,
         resource_configuration: ResourceConfiguration | None = None,
     ) -> Model:
         """Store a file or a folder as the next version of `model_name`. Of a folder, only `child_paths` if given."""
@@ -123,9 +134,9 @@ class Model:
         self,
         tags: Any = None,
         description: str | None = None,
-        sample_input_dataset: Any = None,
-        sample_output_dataset: Any = None,
-        resource_configuration: Any = None,
+        sample_input_dataset: AbstractDataset | None = None,
+        sample_output_dataset: AbstractDataset | None = None,
+        resource_configuration: ResourceConfiguration | None = None,
     ) -> None:
         """Replace the tags, the description and the samples that are given."""
         changes: dict[str, Any] = {}
@@ -141,13 +152,13 @@ class Model:
             changes["resources"] = resource_configuration.serialize()
         self._change(changes)
 
-    def add_tags(self, tags: Any) -> None:
+    def add_tags(self, tags: Mapping[str, Any]) -> None:
         self._change({"tags": _dict("tags", tags)})
 
-    def remove_tags(self, tags: Any) -> None:
+    def remove_tags(self, tags: str | Iterable[str]) -> None:
         self._change({"remove_tags": [*_names(tags)]})
 
-    def add_properties(self, properties: Any) -> None:
+    def add_properties(self, properties: Mapping[str, Any]) -> None:
         """Properties that are set stay as they are."""
         self._change({"properties": _dict("properties", properties)})
 
@@ -174,13 +185,13 @@ class Model:
     def deploy(
         workspace: Workspace,
         name: str,
-        models: Any,
-        inference_config: Any = None,
-        deployment_config: Any = None,
-        deployment_target: Any = None,
+        models: Sequence[Model | str],
+        inference_config: InferenceConfig | None = None,
+        deployment_config: WebserviceDeploymentConfiguration | None = None,
+        deployment_target: ComputeTarget | str | None = None,
         overwrite: bool = False,
         show_output: bool = False,
-    ) -> Any:
+    ) -> Webservice:
         """Start to serve models, as code or, without an inference_config, as their framework serves them.
 
         Returns at once; `wait_for_deployment()` waits until they answer.
@@ -194,12 +205,12 @@ class Model:
     @staticmethod
     def package(
         workspace: Workspace,
-        models: Any,
-        inference_config: Any = None,
+        models: Sequence[Model | str],
+        inference_config: InferenceConfig | None = None,
         generate_dockerfile: bool = False,
         image_name: str | None = None,
         image_label: str | None = None,
-    ) -> Any:
+    ) -> ModelPackage:
         """What a service would serve, to be saved as a folder that runs without Lapis."""
         from lapis.sdk.model_package import package
 
@@ -209,14 +220,14 @@ class Model:
     def profile(
         workspace: Workspace,
         profile_name: str,
-        models: Any,
-        inference_config: Any,
-        input_dataset: Any = None,
-        cpu: Any = None,
-        memory_in_gb: Any = None,
+        models: Sequence[Model | str],
+        inference_config: InferenceConfig,
+        input_dataset: AbstractDataset | None = None,
+        cpu: float | None = None,
+        memory_in_gb: float | None = None,
         description: str | None = None,
-        input_data: Any = None,
-    ) -> Any:
+        input_data: str | None = None,
+    ) -> ModelProfile:
         """Measure how long models take to answer the requests of a dataset, and what they use meanwhile."""
         from lapis.sdk.model_profile import profile
 
@@ -225,7 +236,12 @@ class Model:
         )
 
     @staticmethod
-    def print_configuration(models: Any, inference_config: Any, deployment_config: Any, deployment_target: Any) -> None:
+    def print_configuration(
+        models: Sequence[Model | str],
+        inference_config: InferenceConfig | None,
+        deployment_config: WebserviceDeploymentConfiguration | None,
+        deployment_target: ComputeTarget | str | None,
+    ) -> None:
         """Print what would be deployed, and how."""
         from lapis.sdk.deployment import print_configuration
 
@@ -249,14 +265,35 @@ class Model:
             os.replace(path + ".part", path)
         return place
 
+    @overload
     def export_onnx(
         self,
-        path: Any = None,
+        path: str | os.PathLike[str] | None = None,
+        model_name: None = None,
+        sample_input: Any = None,
+        overwrite: bool = False,
+        show_output: bool = False,
+    ) -> str: ...
+
+    @overload
+    def export_onnx(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        model_name: str,
+        sample_input: Any = None,
+        overwrite: bool = False,
+        show_output: bool = False,
+    ) -> Model: ...
+
+    def export_onnx(
+        self,
+        path: str | os.PathLike[str] | None = None,
         model_name: str | None = None,
         sample_input: Any = None,
         overwrite: bool = False,
         show_output: bool = False,
-    ) -> Any:
+    ) -> str | Model:
         """Make an ONNX file of a TensorFlow or Keras model, if that answers as the model does. Not in SDK v1.
 
         Written to `path` (NAME.onnx by default), whose path is returned; or, with `model_name`, registered under that
@@ -268,7 +305,7 @@ class Model:
         return export(self, path, model_name, sample_input, overwrite, show_output)
 
     @staticmethod
-    def get_model_path(model_name: str, version: int | None = None, _workspace: Any = None) -> str:
+    def get_model_path(model_name: str, version: int | None = None, _workspace: Workspace | None = None) -> str:
         """Where a model lies: in a service or a job below azureml-models, else fetched from a workspace."""
         found = _below_models_folder(model_name, version)
         if found is not None:
@@ -282,7 +319,7 @@ class Model:
         model = Model(workspace, model_name, version=version)
         return model.download(os.path.join(_MODELS_FOLDER, model.name, str(model.version)), exist_ok=True)
 
-    def get_sas_urls(self) -> Any:
+    def get_sas_urls(self) -> builtins.list[str]:
         """Addresses from which the files can be fetched; they need this workspace's token."""
         server = self.workspace._client.endpoint.url.rstrip("/")
         return [f"{server}/api/v1/blobs/{file['hash']}" for file in self._view["files"]]
@@ -294,18 +331,18 @@ class Model:
         return f"aml://asset/{self._view['asset_id']}"
 
     @property
-    def run(self) -> Any:
+    def run(self) -> Run | None:
         """The run that it was registered from."""
         from lapis.sdk.run import Run
 
         return None if self.run_id is None else Run.get(self.workspace, self.run_id)
 
     @property
-    def datasets(self) -> dict[str, Any]:
+    def datasets(self) -> dict[str, builtins.list[FileDataset | TabularDataset]]:
         """The datasets that it was made with, by purpose."""
         from lapis.sdk.abstract_dataset import AbstractDataset
 
-        found: dict[str, Any] = {}
+        found: dict[str, builtins.list[FileDataset | TabularDataset]] = {}
         for purpose, dataset_id in self._view["datasets"]:
             found.setdefault(purpose, []).append(AbstractDataset.get_by_id(self.workspace, dataset_id))
         return found
@@ -338,13 +375,13 @@ class Model:
         self.name: str = view["name"]
         self.version: int = view["version"]
         self.id: str = view["id"]
-        self.description = view["description"]
-        self.tags = view["tags"]
-        self.properties = view["properties"]
-        self.model_framework = view["framework"]
-        self.model_framework_version = view["framework_version"]
-        self.run_id = view["run_id"]
-        self.experiment_name = view["experiment"]
+        self.description: str | None = view["description"]
+        self.tags: dict[str, str] = view["tags"]
+        self.properties: dict[str, str] = view["properties"]
+        self.model_framework: str | None = view["framework"]
+        self.model_framework_version: str | None = view["framework_version"]
+        self.run_id: str | None = view["run_id"]
+        self.experiment_name: str | None = view["experiment"]
         self.created_by = {"userName": view["created_by"]} if view["created_by"] else None
         self.created_time = display.when(view["created_at"])
         self.resource_configuration = ResourceConfiguration.deserialize(view["resources"])

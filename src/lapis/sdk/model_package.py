@@ -69,7 +69,7 @@ class ModelPackage:
         if show_output:
             print(f"Package creation {self.state}")
 
-    def get_logs(self, decode: bool = True, offset: int = 0) -> Any:
+    def get_logs(self, decode: bool = True, offset: int = 0) -> str | bytes:
         """What the package is made of, a line for each part."""
         text = "".join(f"{line}\n" for line in self._parts())[offset:]
         return text if decode else text.encode()

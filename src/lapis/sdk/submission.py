@@ -29,6 +29,7 @@ from lapis.sdk.snapshot_sending import send_snapshot
 
 if TYPE_CHECKING:
     from lapis.sdk.experiment import Experiment
+    from lapis.sdk.run import Run
     from lapis.sdk.run_family import RunFamily
     from lapis.sdk.runconfig import RunConfiguration
     from lapis.sdk.workspace import Workspace
@@ -38,7 +39,7 @@ _PLAIN = (str, int, float, bool)
 _EVERYWHERE = ("python", "pip", "setuptools", "wheel")
 
 
-def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | None, more: dict[str, Any]) -> Any:
+def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | None, more: dict[str, Any]) -> Run:
     from lapis.sdk.run import rehydrate
 
     if hasattr(config, "_script_run_config"):  # an estimator

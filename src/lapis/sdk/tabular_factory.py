@@ -132,7 +132,7 @@ class TabularDatasetFactory:
                 raise UserErrorException(f"The data frame cannot be written as Parquet: {error}") from None
             store.upload_files([written], None, inside or None, True, show_progress)
         made = TabularDatasetFactory.from_parquet_files((store, f"{inside}/part-00000.parquet".lstrip("/")))
-        return made.register(store.workspace, name, description, tags, create_new_version=True)  # type: ignore[no-any-return]
+        return made.register(store.workspace, name, description, tags, create_new_version=True)
 
     @staticmethod
     def register_dask_dataframe(
@@ -199,7 +199,7 @@ def _defined(sources: list[Any], reader: dict[str, Any], workspace: Any, validat
 def _store_and_query(query: Any) -> tuple[DatabaseDatastore, str]:
     from lapis.sdk.data_reference import DataPath
 
-    pair = (query._datastore, query.path_on_datastore) if isinstance(query, DataPath) else query
+    pair: Any = (query._store, query.path_on_datastore) if isinstance(query, DataPath) else query
     if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], AbstractDatastore):
         raise UserErrorException(f"query must be (datastore, 'select ...') or a DataPath of them, not {query!r}.")
     store, text = pair

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Mapping
+from typing import TYPE_CHECKING, Any, Mapping, NoReturn
 
 from lapis.domain import settings as settings_module
 from lapis.errors import NotThereYet, ServiceException, UserErrorException, WorkspaceException
@@ -12,7 +13,17 @@ from lapis.sdk import display, workspace_config
 from lapis.sdk.client import Client, Endpoint
 
 if TYPE_CHECKING:
+    from lapis.sdk.authentication import AbstractAuthentication
+    from lapis.sdk.compute_target import ComputeTarget
+    from lapis.sdk.datastore import AbstractAzureStorageDatastore
+    from lapis.sdk.environment import Environment
     from lapis.sdk.experiment import Experiment
+    from lapis.sdk.file_dataset import FileDataset
+    from lapis.sdk.image import Image
+    from lapis.sdk.model import Model
+    from lapis.sdk.run import Run
+    from lapis.sdk.tabular_dataset import TabularDataset
+    from lapis.sdk.webservice import Webservice
 
 _DEFAULT = ("local", "local", "default")
 
@@ -28,12 +39,12 @@ class Workspace:
         subscription_id: str,
         resource_group: str,
         workspace_name: str,
-        auth: Any = None,
-        _location: Any = None,
+        auth: AbstractAuthentication | None = None,
+        _location: str | None = None,
         _disable_service_check: bool = False,
         _workspace_id: str | None = None,
         sku: str = "basic",
-        tags: Any = None,
+        tags: Mapping[str, Any] | None = None,
         **_more: Any,
     ) -> None:
         _check_texts(subscription_id=subscription_id, resource_group=resource_group, workspace_name=workspace_name)
@@ -43,12 +54,14 @@ class Workspace:
             raise _no_such(client, workspace_name, resource_group)
         self._become(client, found[0], auth)
 
-    def _become(self, client: Client, info: Mapping[str, Any], auth: Any = None) -> Workspace:
+    def _become(self, client: Client, info: Mapping[str, Any], auth: AbstractAuthentication | None = None) -> Workspace:
         self._client, self._info, self._auth_object = client, dict(info), auth
         return self
 
     @classmethod
-    def _from_info(cls, client: Client, info: Mapping[str, Any], auth: Any = None) -> Workspace:
+    def _from_info(
+        cls, client: Client, info: Mapping[str, Any], auth: AbstractAuthentication | None = None
+    ) -> Workspace:
         return cls.__new__(cls)._become(client, info, auth)
 
     # -- found and made
@@ -171,11 +184,13 @@ class Workspace:
         return Workspace._from_info(client, found[0], auth)
 
     @staticmethod
-    def list(subscription_id: str, auth: Any = None, resource_group: str | None = None) -> dict[str, list[Workspace]]:
+    def list(
+        subscription_id: str, auth: AbstractAuthentication | None = None, resource_group: str | None = None
+    ) -> dict[str, list[Workspace]]:
         """Workspaces by name. Each name has a list, as two resource groups may use the same."""
         _check_texts(subscription_id=subscription_id)
         client = _client()
-        named: dict[str, Any] = {}
+        named: dict[str, builtins.list[Workspace]] = {}
         for info in _find(client, subscription_id, resource_group, None):
             named.setdefault(info["name"], []).append(Workspace._from_info(client, info, auth))
         return named
@@ -187,7 +202,7 @@ class Workspace:
         ws.write_config()
         return ws
 
-    def write_config(self, path: Any = None, file_name: str | None = None) -> None:
+    def write_config(self, path: str | os.PathLike[str] | None = None, file_name: str | None = None) -> None:
         """Write .azureml/config.json below `path`, so that from_config() finds this workspace."""
         endpoint = self._client.endpoint
         server = endpoint.url if type(endpoint) is Endpoint else None
@@ -229,7 +244,7 @@ class Workspace:
         return self.name
 
     @property
-    def _auth(self) -> Any:
+    def _auth(self) -> AbstractAuthentication:
         from lapis.sdk.authentication import InteractiveLoginAuthentication
 
         return self._auth_object or InteractiveLoginAuthentication()
@@ -239,7 +254,7 @@ class Workspace:
         return self._client.endpoint.find()[0] + "/discovery"
 
     @property
-    def service_context(self) -> Any:
+    def service_context(self) -> Workspace:
         return self
 
     def get_details(self) -> dict[str, Any]:
@@ -296,73 +311,73 @@ class Workspace:
 
         return {experiment.name: experiment for experiment in Experiment.list(self)}
 
-    def get_run(self, run_id: str) -> Any:
+    def get_run(self, run_id: str) -> Run:
         from lapis.sdk.run import Run
 
         return Run.get(self, run_id)
 
     @property
-    def compute_targets(self) -> dict[str, Any]:
+    def compute_targets(self) -> dict[str, ComputeTarget]:
         from lapis.sdk.compute_target import ComputeTarget
 
         return {target.name: target for target in ComputeTarget.list(self)}
 
     @property
-    def datasets(self) -> dict[str, Any]:
+    def datasets(self) -> dict[str, FileDataset | TabularDataset]:
         from lapis.sdk.abstract_dataset import AbstractDataset
 
         return AbstractDataset.get_all(self)
 
     @property
-    def datastores(self) -> dict[str, Any]:
+    def datastores(self) -> dict[str, AbstractAzureStorageDatastore]:
         from lapis.sdk.datastore import all_datastores
 
         return all_datastores(self)
 
     @property
-    def environments(self) -> dict[str, Any]:
+    def environments(self) -> dict[str, Environment]:
         """The newest version of each environment by its name, the curated ones too."""
         from lapis.sdk import environment_registry
 
         return environment_registry.all_of(self)
 
     @property
-    def images(self) -> dict[str, Any]:
+    def images(self) -> dict[str, Image]:
         """The newest version of each image by its name."""
         from lapis.sdk.image import Image
 
-        newest: dict[str, Any] = {}
+        newest: dict[str, Image] = {}
         for image in Image.list(self):
             if image.name not in newest or newest[image.name].version < image.version:
                 newest[image.name] = image
         return newest
 
     @property
-    def models(self) -> dict[str, Any]:
+    def models(self) -> dict[str, Model]:
         from lapis.sdk.model import Model
 
         return {model.name: model for model in Model.list(self, latest=True)}
 
     @property
-    def webservices(self) -> dict[str, Any]:
+    def webservices(self) -> dict[str, Webservice]:
         """The services by their names."""
         from lapis.sdk.webservice import Webservice
 
         return {service.name: service for service in Webservice.list(self)}
 
     @property
-    def linked_services(self) -> dict[str, Any]:
+    def linked_services(self) -> NoReturn:
         raise NotThereYet("Workspace.linked_services")
 
     @property
-    def private_endpoints(self) -> dict[str, Any]:
+    def private_endpoints(self) -> dict[str, NoReturn]:
         return {}  # private endpoints are a cloud's: this workspace has none
 
-    def get_default_compute_target(self, type: str) -> Any:
+    def get_default_compute_target(self, type: str) -> ComputeTarget | None:
         """The target that was made for this purpose ('CPU' or 'GPU') as `cpu-cluster` or `gpu-cluster`; None: none."""
         return self.compute_targets.get(f"{str(type).lower()}-cluster")
 
-    def get_default_datastore(self) -> Any:
+    def get_default_datastore(self) -> AbstractAzureStorageDatastore:
         from lapis.sdk.datastore import Datastore
 
         return Datastore.get_default(self)
@@ -370,7 +385,7 @@ class Workspace:
     def set_default_datastore(self, name: str) -> None:
         self._client.call("PUT", self._base + "/datastore/default", {"name": name})
 
-    def get_default_keyvault(self) -> Any:
+    def get_default_keyvault(self) -> NoReturn:
         raise NotThereYet("Workspace.get_default_keyvault")
 
     def get_mlflow_tracking_uri(self, _with_auth: bool = False) -> str:
@@ -383,34 +398,34 @@ class Workspace:
         location: str | None = None,
         show_output: bool = True,
         tags: Any = None,
-    ) -> Any:
+    ) -> NoReturn:
         raise NotThereYet("Workspace.add_private_endpoint", "Private endpoints belong to Azure's network.")
 
     def delete_private_endpoint_connection(self, private_endpoint_connection_name: str) -> None:
         raise NotThereYet("Workspace.delete_private_endpoint_connection")
 
-    def diagnose_workspace(self, diagnose_parameters: Any) -> Any:
+    def diagnose_workspace(self, diagnose_parameters: Any) -> NoReturn:
         raise NotThereYet("Workspace.diagnose_workspace")
 
-    def set_connection(self, name: str, category: Any, target: Any, authType: Any, value: Any) -> Any:  # noqa: N803
+    def set_connection(self, name: str, category: Any, target: Any, authType: Any, value: Any) -> NoReturn:  # noqa: N803
         raise NotThereYet("Workspace.set_connection")
 
-    def get_connection(self, name: str) -> Any:
+    def get_connection(self, name: str) -> NoReturn:
         raise NotThereYet("Workspace.get_connection")
 
-    def list_connections(self, category: Any = None, target: Any = None) -> Any:
+    def list_connections(self, category: Any = None, target: Any = None) -> NoReturn:
         raise NotThereYet("Workspace.list_connections")
 
     def delete_connection(self, name: str) -> None:
         raise NotThereYet("Workspace.delete_connection")
 
-    def list_keys(self) -> Any:
+    def list_keys(self) -> NoReturn:
         raise NotThereYet("Workspace.list_keys", "A Lapis workspace has no storage account or registry of Azure's.")
 
-    def sync_keys(self, no_wait: bool = False) -> Any:
+    def sync_keys(self, no_wait: bool = False) -> NoReturn:
         raise NotThereYet("Workspace.sync_keys", "A Lapis workspace has no storage account or registry of Azure's.")
 
-    def update_dependencies(self, container_registry: Any = None, force: bool = False) -> Any:
+    def update_dependencies(self, container_registry: Any = None, force: bool = False) -> NoReturn:
         raise NotThereYet("Workspace.update_dependencies")
 
     # -- helpers
