@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lapis.errors import NotThereYet
-from lapis.sdk.later import NOT_THERE_YET, stand_in
+from lapis.sdk.base.missing_names import NOT_THERE_YET, stand_in
 from tests.data import sdk_v1
 
 COMPATIBILITY = Path(__file__).parents[2] / "docs" / "compatibility.md"
