@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Iterator, NoReturn
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, NoReturn
 
 from lapis.client.http_client import quoted
 from lapis.domain.compute import check_scale
@@ -278,7 +278,11 @@ class AmlCompute(ComputeTarget):
             self._take(self.workspace._client.call("PATCH", path, changes))
 
     def get_active_runs(
-        self, type: Any = None, tags: Any = None, properties: Any = None, status: Any = None
+        self,
+        type: str | type[Run] | None = None,
+        tags: str | Mapping[str, Any] | Iterable[str] | None = None,
+        properties: str | Mapping[str, Any] | Iterable[str] | None = None,
+        status: str | Iterable[str] | None = None,
     ) -> Iterator[Run]:
         """The runs on this cluster that have not ended, or those in `status`."""
         from lapis.sdk.runs.run import Run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping
 
 from lapis.domain.vm_sizes import vm_size as size_named
 from lapis.sdk.compute.aml_compute import AmlCompute
@@ -145,7 +145,11 @@ class ComputeInstance(ComputeTarget):
         return self.status
 
     def get_active_runs(
-        self, type: Any = None, tags: Any = None, properties: Any = None, status: Any = None
+        self,
+        type: str | type[Run] | None = None,
+        tags: str | Mapping[str, Any] | Iterable[str] | None = None,
+        properties: str | Mapping[str, Any] | Iterable[str] | None = None,
+        status: str | Iterable[str] | None = None,
     ) -> Iterator[Run]:
         return AmlCompute.get_active_runs(self, type, tags, properties, status)  # type: ignore[arg-type]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, NoReturn
+from typing import TYPE_CHECKING, Any, Callable, NoReturn, Sequence
 
 from lapis.errors import NotThereYet, UserErrorException
 from lapis.sdk.data.abstract_dataset import AbstractDataset
@@ -11,7 +11,9 @@ from lapis.sdk.data.tabular_factory import TabularDatasetFactory
 from lapis.sdk.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
+    from lapis.sdk.data.file_dataset import Place
     from lapis.sdk.data.tabular_dataset import TabularDataset
+    from lapis.tables.types import FileEncoding, PromoteHeadersBehavior, SkipLinesBehavior
 
 
 class Dataset:
@@ -54,14 +56,14 @@ class Dataset:
 
     @staticmethod
     def from_delimited_files(
-        path: Any,
+        path: Place | Sequence[Place],
         separator: str = ",",
-        header: Any = True,
-        encoding: Any = "utf8",
+        header: PromoteHeadersBehavior | bool = True,
+        encoding: FileEncoding | str = "utf8",
         quoting: bool = False,
         infer_column_types: bool = True,
         skip_rows: int = 0,
-        skip_mode: Any = None,
+        skip_mode: SkipLinesBehavior | None = None,
         comment: str | None = None,
         include_path: bool = False,
         archive_options: Any = None,
@@ -76,14 +78,14 @@ class Dataset:
 
     @staticmethod
     def from_parquet_files(
-        path: Any, include_path: bool = False, partition_format: str | None = None
+        path: Place | Sequence[Place], include_path: bool = False, partition_format: str | None = None
     ) -> TabularDataset:
         return TabularDatasetFactory.from_parquet_files(path, True, include_path, None, partition_format)
 
     @staticmethod
     def from_json_files(
-        path: Any,
-        encoding: Any = "utf8",
+        path: Place | Sequence[Place],
+        encoding: FileEncoding | str = "utf8",
         flatten_nested_arrays: bool = False,
         include_path: bool = False,
         partition_format: str | None = None,
@@ -96,7 +98,7 @@ class Dataset:
         )
 
     @staticmethod
-    def from_binary_files(path: Any) -> FileDataset:
+    def from_binary_files(path: Place | Sequence[Place]) -> FileDataset:
         return FileDatasetFactory.from_files(path)
 
 

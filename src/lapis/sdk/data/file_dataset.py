@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Iterable, NoReturn, Sequence, Tuple, Union
 from uuid import uuid4
 
 from lapis.domain.conditions import columns_of
@@ -24,6 +24,8 @@ from lapis.tables.column_filter import Column, Condition, parts_of
 if TYPE_CHECKING:
     from lapis.sdk.data.consumption import DatasetConsumptionConfig
 
+# Where files are: an address, a path of this machine, or a place in a datastore.
+Place = Union[str, "os.PathLike[str]", DataReference, DataPath, Tuple[AbstractDatastore, str]]
 _CACHED = "Lapis keeps what a run fetched for the next one by itself: use as_mount()."
 
 
@@ -187,13 +189,13 @@ class DatasetContextManager:
 class FileDatasetFactory:
     @staticmethod
     def from_files(
-        path: Any, validate: bool = True, partition_format: str | None = None, is_file: bool = False
+        path: Place | Sequence[Place], validate: bool = True, partition_format: str | None = None, is_file: bool = False
     ) -> FileDataset:
         """A dataset of files: web addresses, places in datastores, paths of this machine, or a list of them."""
         layout = check_format(partition_format)
         sources: list[dict[str, Any]] = []
         workspace = None
-        for each in path if isinstance(path, (list, set)) or _is_many(path) else [path]:
+        for each in _places(path):
             source, home = _source(each)
             sources.append(source)
             if workspace is not None and home is not None and home != workspace:
@@ -215,7 +217,7 @@ class FileDatasetFactory:
     @staticmethod
     def upload_directory(
         src_dir: str | os.PathLike[str],
-        target: Any,
+        target: Place,
         pattern: str | None = None,
         overwrite: bool = False,
         show_progress: bool = True,
@@ -247,9 +249,11 @@ class FileDatasetFactory:
 AbstractDataset.File = FileDatasetFactory
 
 
-def _is_many(path: Any) -> bool:
+def _places(path: Any) -> Iterable[Any]:
     """A tuple is one place, (datastore, path), unless its parts are places themselves."""
-    return isinstance(path, tuple) and not (len(path) == 2 and isinstance(path[0], AbstractDatastore))
+    if isinstance(path, tuple):
+        return [path] if len(path) == 2 and isinstance(path[0], AbstractDatastore) else path
+    return path if isinstance(path, (list, set)) else [path]
 
 
 def _source(path: Any) -> tuple[dict[str, Any], Workspace | None]:

@@ -15,7 +15,7 @@ from lapis.sdk.data.consumption import MOUNT
 if TYPE_CHECKING:
     from lapis.sdk.data.consumption import DatasetConsumptionConfig
     from lapis.sdk.data.output_table_config import OutputTabularDatasetConfig
-    from lapis.tables.types import DataType
+    from lapis.tables.types import DataType, PromoteHeadersBehavior
 
 UPLOAD = "upload"
 _Self = TypeVar("_Self", bound="OutputDatasetConfig")
@@ -57,7 +57,7 @@ class OutputDatasetConfig:
         self.arg_val = f"DatasetOutputConfig:{self._name}"
         self._registration: RegistrationConfiguration | None = None
         self.destination: Any = None
-        self.source: Any = None
+        self.source: str | None = None
         self._options: UploadOptions | None = None
         self._glob: str | None = None  # which of the written files the dataset is made of
 
@@ -97,7 +97,7 @@ class TransformationMixin:
         self,
         include_path: bool = False,
         separator: str = ",",
-        header: Any = True,
+        header: PromoteHeadersBehavior | bool = True,
         partition_format: str | None = None,
         path_glob: str | None = None,
         set_column_types: Mapping[str, DataType] | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Iterable, Mapping, NoReturn, Sequence
+from typing import TYPE_CHECKING, Any, Iterable, NoReturn, Sequence
 
 from lapis.domain import services as rules
 from lapis.errors import WebserviceException
@@ -25,8 +25,8 @@ class AciWebservice(Webservice):
     def deploy_configuration(
         cpu_cores: float | None = None,
         memory_gb: float | None = None,
-        tags: Mapping[str, Any] | None = None,
-        properties: Mapping[str, Any] | None = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         location: str | None = None,
         auth_enabled: bool | None = None,
@@ -64,8 +64,8 @@ class AciWebservice(Webservice):
     def update(
         self,
         image: Image | None = None,
-        tags: Mapping[str, Any] | None = None,
-        properties: Mapping[str, Any] | None = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         auth_enabled: bool | None = None,
         ssl_enabled: bool | None = None,
@@ -86,13 +86,13 @@ class AciWebservice(Webservice):
                 "ssl_key_pem_file": ssl_key_pem_file}  # fmt: skip
         self._change(deployment.change(self.workspace, given, {**settings, **kept}))
 
-    def add_tags(self, tags: Mapping[str, Any]) -> None:
+    def add_tags(self, tags: dict[str, Any]) -> None:
         self._add_tags(tags)
 
     def remove_tags(self, tags: str | Iterable[str]) -> None:
         self._remove_tags(tags)
 
-    def add_properties(self, properties: Mapping[str, Any]) -> None:
+    def add_properties(self, properties: dict[str, Any]) -> None:
         """Properties that are set stay as they are."""
         self._add_properties(properties)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Iterable, Sequence
 
 from lapis.client.http_client import quoted
 from lapis.domain import services as rules
@@ -49,8 +49,8 @@ class AksWebservice(Webservice):
         num_replicas: int | None = None,
         primary_key: str | None = None,
         secondary_key: str | None = None,
-        tags: Mapping[str, Any] | None = None,
-        properties: Mapping[str, Any] | None = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         gpu_cores: int | None = None,
         period_seconds: int | None = None,
@@ -108,8 +108,8 @@ class AksWebservice(Webservice):
         replica_max_concurrent_requests: int | None = None,
         max_request_wait_time: int | None = None,
         num_replicas: int | None = None,
-        tags: Mapping[str, Any] | None = None,
-        properties: Mapping[str, Any] | None = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         models: Sequence[Model | str] | None = None,
         inference_config: InferenceConfig | None = None,
@@ -145,13 +145,13 @@ class AksWebservice(Webservice):
         _switch(settings)
         self._change(deployment.change(self.workspace, given, settings))
 
-    def add_tags(self, tags: Mapping[str, Any]) -> None:
+    def add_tags(self, tags: dict[str, Any]) -> None:
         self._add_tags(tags)
 
     def remove_tags(self, tags: str | Iterable[str]) -> None:
         self._remove_tags(tags)
 
-    def add_properties(self, properties: Mapping[str, Any]) -> None:
+    def add_properties(self, properties: dict[str, Any]) -> None:
         """Properties that are set stay as they are."""
         self._add_properties(properties)
 
@@ -244,8 +244,8 @@ class AksEndpoint(AksWebservice):
         num_replicas: int | None = None,
         primary_key: str | None = None,
         secondary_key: str | None = None,
-        tags: Mapping[str, Any] | None = None,
-        properties: Mapping[str, Any] | None = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         gpu_cores: int | None = None,
         period_seconds: int | None = None,
@@ -286,8 +286,8 @@ class AksEndpoint(AksWebservice):
         replica_max_concurrent_requests: int | None = None,
         max_request_wait_time: int | None = None,
         num_replicas: int | None = None,
-        tags: Mapping[str, Any] | None = None,
-        properties: Mapping[str, Any] | None = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         models: Sequence[Model | str] | None = None,
         inference_config: InferenceConfig | None = None,
@@ -334,8 +334,8 @@ class AksEndpoint(AksWebservice):
         replica_max_concurrent_requests: int | None = None,
         max_request_wait_time: int | None = None,
         num_replicas: int | None = None,
-        tags: Mapping[str, Any] | None = None,
-        properties: Mapping[str, Any] | None = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         models: Sequence[Model | str] | None = None,
         inference_config: InferenceConfig | None = None,
@@ -378,8 +378,8 @@ class AksEndpoint(AksWebservice):
         token_auth_enabled: bool | None = None,
         enable_app_insights: bool | None = None,
         description: str | None = None,
-        tags: Mapping[str, Any] | None = None,
-        properties: Mapping[str, Any] | None = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
     ) -> None:
         """Change what all versions have in common."""
         given = {"tags": tags, "properties": properties, "description": description}

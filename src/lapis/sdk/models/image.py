@@ -13,6 +13,7 @@ from lapis.sdk.models import deployment
 from lapis.sdk.models.inference_config import InferenceConfig
 
 if TYPE_CHECKING:
+    from lapis.sdk.environments.container_registry import ContainerRegistry
     from lapis.sdk.models.model import Model
     from lapis.sdk.workspace.workspace import Workspace
 
@@ -77,13 +78,13 @@ class ContainerImageConfig(ImageConfig):
         conda_file: str | None = None,
         docker_file: str | None = None,
         schema_file: str | None = None,
-        dependencies: Any = None,
+        dependencies: Iterable[str] | None = None,
         enable_gpu: bool | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         base_image: str | None = None,
-        base_image_registry: Any = None,
+        base_image_registry: ContainerRegistry | None = None,
         allow_absolute_path: bool = False,
         cuda_version: str | None = None,
     ) -> None:
@@ -151,8 +152,8 @@ class Image:
         workspace: Workspace,
         name: str | None = None,
         id: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: Iterable[str | Sequence[str]] | None = None,
+        properties: Iterable[str | Sequence[str]] | None = None,
         version: int | None = None,
     ) -> Any:
         if id is not None:
@@ -181,8 +182,8 @@ class Image:
         workspace: Workspace,
         name: str | None = None,
         id: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: Iterable[str | Sequence[str]] | None = None,
+        properties: Iterable[str | Sequence[str]] | None = None,
         version: int | None = None,
     ) -> None:
         """Everything is read by `__new__`."""
@@ -219,8 +220,8 @@ class Image:
         image_name: str | None = None,
         model_name: str | None = None,
         model_id: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: Iterable[str | Sequence[str]] | None = None,
+        properties: Iterable[str | Sequence[str]] | None = None,
     ) -> list[ContainerImage]:
         """The images that fit, of each name the newest version first."""
         from lapis.sdk.models.model import fits
@@ -248,18 +249,18 @@ class Image:
         """Read it again, in place."""
         self._take(self._call("GET"))
 
-    def update(self, tags: Any) -> None:
+    def update(self, tags: dict[str, Any]) -> None:
         """Replace the tags."""
         fresh = deployment.labels("tags", tags)
         self._change({"tags": fresh, "remove_tags": [key for key in self.tags if key not in fresh]})
 
-    def add_tags(self, tags: Any) -> None:
+    def add_tags(self, tags: dict[str, Any]) -> None:
         self._change({"tags": deployment.labels("tags", tags)})
 
-    def remove_tags(self, tags: Any) -> None:
+    def remove_tags(self, tags: str | Iterable[str]) -> None:
         self._change({"remove_tags": [tags] if isinstance(tags, str) else [str(tag) for tag in tags]})
 
-    def add_properties(self, properties: Any) -> None:
+    def add_properties(self, properties: dict[str, Any]) -> None:
         """Properties that are set stay as they are."""
         self._change({"properties": deployment.labels("properties", properties)})
 
@@ -334,13 +335,13 @@ class ContainerImage(Image):
         conda_file: str | None = None,
         docker_file: str | None = None,
         schema_file: str | None = None,
-        dependencies: Any = None,
+        dependencies: Iterable[str] | None = None,
         enable_gpu: bool | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         base_image: str | None = None,
-        base_image_registry: Any = None,
+        base_image_registry: ContainerRegistry | None = None,
         cuda_version: str | None = None,
     ) -> ContainerImageConfig:
         """What an image is made of. What only a container has is kept and not used."""

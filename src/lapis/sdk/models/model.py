@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
-from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence, overload
+from typing import TYPE_CHECKING, Any, Iterable, Sequence, overload
 
 from lapis.client.http_client import quoted
 from lapis.domain.run import parse_label
@@ -49,8 +49,8 @@ class Model:
         workspace: Workspace,
         name: str | None = None,
         id: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: Iterable[str | Sequence[str]] | None = None,
+        properties: Iterable[str | Sequence[str]] | None = None,
         version: int | None = None,
         run_id: str | None = None,
         model_framework: str | None = None,
@@ -86,10 +86,10 @@ class Model:
         workspace: Workspace,
         model_path: str,
         model_name: str,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
-        datasets: Any = None,
+        datasets: Iterable[tuple[str, AbstractDataset]] | None = None,
         model_framework: str | None = None,
         model_framework_version: str | None = None,
         child_paths: list[str] | None = None,
@@ -111,8 +111,8 @@ class Model:
     def list(
         workspace: Workspace,
         name: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: Iterable[str | Sequence[str]] | None = None,
+        properties: Iterable[str | Sequence[str]] | None = None,
         run_id: str | None = None,
         latest: bool = False,
         dataset_id: str | None = None,
@@ -133,7 +133,7 @@ class Model:
 
     def update(
         self,
-        tags: Any = None,
+        tags: dict[str, Any] | None = None,
         description: str | None = None,
         sample_input_dataset: AbstractDataset | None = None,
         sample_output_dataset: AbstractDataset | None = None,
@@ -153,17 +153,22 @@ class Model:
             changes["resources"] = resource_configuration.serialize()
         self._change(changes)
 
-    def add_tags(self, tags: Mapping[str, Any]) -> None:
+    def add_tags(self, tags: dict[str, Any]) -> None:
         self._change({"tags": _dict("tags", tags)})
 
     def remove_tags(self, tags: str | Iterable[str]) -> None:
         self._change({"remove_tags": [*_names(tags)]})
 
-    def add_properties(self, properties: Mapping[str, Any]) -> None:
+    def add_properties(self, properties: dict[str, Any]) -> None:
         """Properties that are set stay as they are."""
         self._change({"properties": _dict("properties", properties)})
 
-    def update_tags_properties(self, add_tags: Any = None, remove_tags: Any = None, add_properties: Any = None) -> None:
+    def update_tags_properties(
+        self,
+        add_tags: dict[str, Any] | None = None,
+        remove_tags: str | Iterable[str] | None = None,
+        add_properties: dict[str, Any] | None = None,
+    ) -> None:
         self._change(
             {
                 "tags": _dict("add_tags", add_tags or {}),
@@ -172,7 +177,7 @@ class Model:
             }
         )
 
-    def add_dataset_references(self, datasets: Any) -> None:
+    def add_dataset_references(self, datasets: Iterable[tuple[str, AbstractDataset]]) -> None:
         """Note which datasets the model was made with, as (purpose, dataset) pairs."""
         self._change({"datasets": _datasets(self.workspace, datasets)})
 
@@ -390,7 +395,7 @@ class Model:
         self.mime_type = "application/x-python"
         self.unpack = len(view["files"]) > 1
         self.parent_id = None
-        self.derived_model_ids: Any = []
+        self.derived_model_ids: builtins.list[str] = []
 
     @property
     def _top(self) -> str:

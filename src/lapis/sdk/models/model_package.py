@@ -48,7 +48,7 @@ class ModelPackage:
         self.workspace = workspace
         self.environment = environment
         self.state: str | None = None
-        self.error: Any = None
+        self.error: str | None = None
         self.package_build_log_uri: str | None = None
         self._id = operation_id
         self.update_creation_state()

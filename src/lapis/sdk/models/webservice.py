@@ -128,8 +128,8 @@ class Webservice:
         image_id: str | None = None,
         model_name: str | None = None,
         model_id: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: Iterable[str | Sequence[str]] | None = None,
+        properties: Iterable[str | Sequence[str]] | None = None,
         image_digest: str | None = None,
     ) -> list[Webservice]:
         """The services that fit. Tags and properties are given as 'key' or ['key', 'value']."""

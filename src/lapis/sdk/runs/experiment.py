@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, overload
 
 from lapis.domain.run import check_experiment_name, check_labels, label_text
@@ -80,7 +81,11 @@ class Experiment:
         return start_logging(self, *args, **kwargs)
 
     def get_runs(
-        self, type: Any = None, tags: Any = None, properties: Any = None, include_children: bool = False
+        self,
+        type: str | builtins.type[Run] | None = None,
+        tags: str | Mapping[str, Any] | Iterable[str] | None = None,
+        properties: str | Mapping[str, Any] | Iterable[str] | None = None,
+        include_children: bool = False,
     ) -> Iterator[Run]:
         """Runs of this experiment, the newest first."""
         from lapis.sdk.runs.run import Run
@@ -152,7 +157,10 @@ class Experiment:
 
     @staticmethod
     def list(
-        workspace: Workspace, experiment_name: str | None = None, view_type: str = ViewType.ActiveOnly, tags: Any = None
+        workspace: Workspace,
+        experiment_name: str | None = None,
+        view_type: str = ViewType.ActiveOnly,
+        tags: str | Mapping[str, Any] | Iterable[str] | None = None,
     ) -> list[Experiment]:
         query = {"name": experiment_name, "view": view_type, "tag": label_filters(tags)}
         found = workspace._client.call("GET", workspace._base + "/experiments", query=query)["experiments"]

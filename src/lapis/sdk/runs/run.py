@@ -92,10 +92,10 @@ class Run(RunFiles, RunMetrics, RunFamily):
     @staticmethod
     def list(
         experiment: Experiment,
-        type: Any = None,
-        tags: Any = None,
-        properties: Any = None,
-        status: Any = None,
+        type: str | builtins.type[Run] | None = None,
+        tags: str | Mapping[str, Any] | Iterable[str] | None = None,
+        properties: str | Mapping[str, Any] | Iterable[str] | None = None,
+        status: str | Iterable[str] | None = None,
         include_children: bool = False,
         _rehydrate_runs: bool = True,
     ) -> Iterator[Run]:
@@ -114,7 +114,11 @@ class Run(RunFiles, RunMetrics, RunFamily):
 
     @staticmethod
     def list_by_compute(
-        compute: ComputeTarget, type: Any = None, tags: Any = None, properties: Any = None, status: Any = None
+        compute: ComputeTarget,
+        type: str | builtins.type[Run] | None = None,
+        tags: str | Mapping[str, Any] | Iterable[str] | None = None,
+        properties: str | Mapping[str, Any] | Iterable[str] | None = None,
+        status: str | Iterable[str] | None = None,
     ) -> Iterator[Run]:
         """Runs that were sent to a compute target."""
         workspace = getattr(compute, "workspace", None)
@@ -384,7 +388,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
         model_framework: str | None = None,
         model_framework_version: str | None = None,
         description: str | None = None,
-        datasets: Any = None,
+        datasets: Iterable[tuple[str, AbstractDataset]] | None = None,
         sample_input_dataset: AbstractDataset | None = None,
         sample_output_dataset: AbstractDataset | None = None,
         resource_configuration: ResourceConfiguration | None = None,

@@ -90,9 +90,14 @@ class RunFamily:
         return submit(self._experiment, config, tags, self, kwargs)
 
     def get_children(
-        self, recursive: bool = False, tags: Any = None, properties: Any = None, type: Any = None, status: Any = None,
+        self,
+        recursive: bool = False,
+        tags: str | Mapping[str, Any] | Iterable[str] | None = None,
+        properties: str | Mapping[str, Any] | Iterable[str] | None = None,
+        type: str | type[Run] | None = None,
+        status: str | Iterable[str] | None = None,
         _rehydrate_runs: bool = True,
-    ) -> Iterator[Run]:  # fmt: skip
+    ) -> Iterator[Run]:
         """The children, the newest first; with `recursive` their children too. Filters narrow."""
         from lapis.sdk.runs.experiment import Experiment, label_filters
         from lapis.sdk.runs.run import _pages, rehydrate

@@ -69,7 +69,10 @@ class Workspace:
 
     @staticmethod
     def from_config(
-        path: Any = None, auth: Any = None, _logger: Any = None, _file_name: str | None = None
+        path: str | os.PathLike[str] | None = None,
+        auth: AbstractAuthentication | None = None,
+        _logger: Any = None,
+        _file_name: str | None = None,
     ) -> Workspace:
         """The workspace that config.json names, looked for as SDK v1 does; without any, the default one."""
         file = workspace_config.find(path, _file_name)
@@ -107,22 +110,22 @@ class Workspace:
     @staticmethod
     def create(
         name: str,
-        auth: Any = None,
+        auth: AbstractAuthentication | None = None,
         subscription_id: str | None = None,
         resource_group: str | None = None,
         location: str | None = None,
         create_resource_group: bool = True,
         sku: str = "basic",
-        tags: Any = None,
+        tags: Mapping[str, Any] | None = None,
         friendly_name: str | None = None,
-        storage_account: Any = None,
-        key_vault: Any = None,
-        app_insights: Any = None,
-        container_registry: Any = None,
-        adb_workspace: Any = None,
-        primary_user_assigned_identity: Any = None,
-        cmk_keyvault: Any = None,
-        resource_cmk_uri: Any = None,
+        storage_account: str | None = None,
+        key_vault: str | None = None,
+        app_insights: str | None = None,
+        container_registry: str | None = None,
+        adb_workspace: str | None = None,
+        primary_user_assigned_identity: str | None = None,
+        cmk_keyvault: str | None = None,
+        resource_cmk_uri: str | None = None,
         hbi_workspace: bool = False,
         default_cpu_compute_target: Any = None,
         default_gpu_compute_target: Any = None,
@@ -130,9 +133,9 @@ class Workspace:
         private_endpoint_auto_approval: bool = True,
         exist_ok: bool = False,
         show_output: bool = True,
-        user_assigned_identity_for_cmk_encryption: Any = None,
+        user_assigned_identity_for_cmk_encryption: str | None = None,
         system_datastores_auth_mode: str = "accessKey",
-        v1_legacy_mode: Any = None,
+        v1_legacy_mode: bool | None = None,
     ) -> Workspace:
         """Make a workspace on the server. What only a cloud has (storage accounts, vaults, networks) is not used."""
         _check_texts(name=name)
@@ -160,7 +163,7 @@ class Workspace:
     @staticmethod
     def get(
         name: str,
-        auth: Any = None,
+        auth: AbstractAuthentication | None = None,
         subscription_id: str | None = None,
         resource_group: str | None = None,
         location: Any = None,
@@ -280,13 +283,13 @@ class Workspace:
         self,
         friendly_name: str | None = None,
         description: str | None = None,
-        tags: Any = None,
+        tags: Mapping[str, Any] | None = None,
         image_build_compute: str | None = None,
         service_managed_resources_settings: Any = None,
-        primary_user_assigned_identity: Any = None,
-        allow_public_access_when_behind_vnet: Any = None,
-        v1_legacy_mode: Any = None,
-        enable_data_actions: Any = None,
+        primary_user_assigned_identity: str | None = None,
+        allow_public_access_when_behind_vnet: bool | None = None,
+        v1_legacy_mode: bool | None = None,
+        enable_data_actions: bool | None = None,
     ) -> dict[str, Any]:
         """Change what a workspace says about itself; the details afterwards."""
         changes = {
@@ -398,7 +401,7 @@ class Workspace:
         private_endpoint_auto_approval: bool = True,
         location: str | None = None,
         show_output: bool = True,
-        tags: Any = None,
+        tags: Mapping[str, Any] | None = None,
     ) -> NoReturn:
         raise NotThereYet("Workspace.add_private_endpoint", "Private endpoints belong to Azure's network.")
 
@@ -475,7 +478,7 @@ def _is_own_local(client: Client) -> bool:
     return isinstance(client.endpoint, LocalEndpoint)
 
 
-def _from_surroundings(auth: Any) -> Workspace:
+def _from_surroundings(auth: AbstractAuthentication | None) -> Workspace:
     """Without any file: the workspace of the job we are in, else the default one of the server."""
     client = _client()
     inside = os.environ.get("AZUREML_WORKSPACE_ID")
