@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, NoReturn
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, NoReturn
 
 from lapis.client.http_client import quoted
 from lapis.domain.compute import check_scale
@@ -14,6 +14,7 @@ from lapis.sdk.base import display
 from lapis.sdk.compute.compute_target import ComputeTarget, ComputeTargetProvisioningConfiguration
 
 if TYPE_CHECKING:
+    from lapis.sdk.runs.experiment import LabelFilter, RunType
     from lapis.sdk.runs.run import Run
     from lapis.sdk.workspace.workspace import Workspace
 
@@ -279,9 +280,9 @@ class AmlCompute(ComputeTarget):
 
     def get_active_runs(
         self,
-        type: str | type[Run] | None = None,
-        tags: str | Mapping[str, Any] | Iterable[str] | None = None,
-        properties: str | Mapping[str, Any] | Iterable[str] | None = None,
+        type: RunType = None,
+        tags: LabelFilter = None,
+        properties: LabelFilter = None,
         status: str | Iterable[str] | None = None,
     ) -> Iterator[Run]:
         """The runs on this cluster that have not ended, or those in `status`."""

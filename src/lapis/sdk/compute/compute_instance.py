@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Iterable, Iterator
 
 from lapis.domain.vm_sizes import vm_size as size_named
 from lapis.sdk.compute.aml_compute import AmlCompute
 from lapis.sdk.compute.compute_target import ComputeTarget, ComputeTargetProvisioningConfiguration
 
 if TYPE_CHECKING:
+    from lapis.sdk.runs.experiment import LabelFilter, RunType
     from lapis.sdk.runs.run import Run
     from lapis.sdk.workspace.workspace import Workspace
 
@@ -146,9 +147,9 @@ class ComputeInstance(ComputeTarget):
 
     def get_active_runs(
         self,
-        type: str | type[Run] | None = None,
-        tags: str | Mapping[str, Any] | Iterable[str] | None = None,
-        properties: str | Mapping[str, Any] | Iterable[str] | None = None,
+        type: RunType = None,
+        tags: LabelFilter = None,
+        properties: LabelFilter = None,
         status: str | Iterable[str] | None = None,
     ) -> Iterator[Run]:
         return AmlCompute.get_active_runs(self, type, tags, properties, status)  # type: ignore[arg-type]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
-from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, overload
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Type, Union, overload
 
 from lapis.domain.run import check_experiment_name, check_labels, label_text
 from lapis.errors import NotThereYet, UserErrorException
@@ -20,6 +19,11 @@ if TYPE_CHECKING:
     from lapis.sdk.training.sweep_config import HyperDriveConfig
     from lapis.sdk.training.sweep_run import HyperDriveRun
     from lapis.sdk.workspace.authentication import AbstractAuthentication
+
+# Which runs: those of a type, by its name or its class.
+RunType = Union[str, Type["Run"], None]
+# Which tags or properties: one key, several keys, or values by key, where None is any value.
+LabelFilter = Union[str, Mapping[str, Any], Iterable[str], None]
 
 _PRIVATE = {"_skip_name_validation", "_id", "_archived_time", "_create_in_cloud", "_experiment_dto"}
 
@@ -82,9 +86,9 @@ class Experiment:
 
     def get_runs(
         self,
-        type: str | builtins.type[Run] | None = None,
-        tags: str | Mapping[str, Any] | Iterable[str] | None = None,
-        properties: str | Mapping[str, Any] | Iterable[str] | None = None,
+        type: RunType = None,
+        tags: LabelFilter = None,
+        properties: LabelFilter = None,
         include_children: bool = False,
     ) -> Iterator[Run]:
         """Runs of this experiment, the newest first."""
@@ -160,7 +164,7 @@ class Experiment:
         workspace: Workspace,
         experiment_name: str | None = None,
         view_type: str = ViewType.ActiveOnly,
-        tags: str | Mapping[str, Any] | Iterable[str] | None = None,
+        tags: LabelFilter = None,
     ) -> list[Experiment]:
         query = {"name": experiment_name, "view": view_type, "tag": label_filters(tags)}
         found = workspace._client.call("GET", workspace._base + "/experiments", query=query)["experiments"]
@@ -204,8 +208,8 @@ class Experiment:
         return display.as_html(facts, {"Report Page": self.portal_url})
 
 
-def label_filters(labels: Any) -> list[str] | None:
-    """A filter on tags or properties: one key, several keys, or values by key (None: any value)."""
+def label_filters(labels: LabelFilter) -> list[str] | None:
+    """As the server takes them."""
     if labels is None:
         return None
     if isinstance(labels, str):

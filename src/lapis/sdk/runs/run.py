@@ -17,7 +17,7 @@ from lapis.errors import (
     UserErrorException,
 )
 from lapis.sdk.base import display
-from lapis.sdk.runs.experiment import Experiment, label_filters
+from lapis.sdk.runs.experiment import Experiment, LabelFilter, RunType, label_filters
 from lapis.sdk.runs.run_family import RunFamily
 from lapis.sdk.runs.run_files import RunFiles
 from lapis.sdk.runs.run_metrics import RunMetrics
@@ -74,7 +74,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
             )
         from lapis.sdk.runs.offline_run import _OfflineRun
 
-        return cast("_SubmittedRun", _OfflineRun(**kwargs))  # no such thing, but a script logs to both alike
+        return cast("_SubmittedRun", _OfflineRun(**kwargs))  # not one, but a script logs to both alike
 
     @classmethod
     def get_submitted_run(cls, **kwargs: Any) -> _SubmittedRun:
@@ -92,9 +92,9 @@ class Run(RunFiles, RunMetrics, RunFamily):
     @staticmethod
     def list(
         experiment: Experiment,
-        type: str | builtins.type[Run] | None = None,
-        tags: str | Mapping[str, Any] | Iterable[str] | None = None,
-        properties: str | Mapping[str, Any] | Iterable[str] | None = None,
+        type: RunType = None,
+        tags: LabelFilter = None,
+        properties: LabelFilter = None,
         status: str | Iterable[str] | None = None,
         include_children: bool = False,
         _rehydrate_runs: bool = True,
@@ -115,9 +115,9 @@ class Run(RunFiles, RunMetrics, RunFamily):
     @staticmethod
     def list_by_compute(
         compute: ComputeTarget,
-        type: str | builtins.type[Run] | None = None,
-        tags: str | Mapping[str, Any] | Iterable[str] | None = None,
-        properties: str | Mapping[str, Any] | Iterable[str] | None = None,
+        type: RunType = None,
+        tags: LabelFilter = None,
+        properties: LabelFilter = None,
         status: str | Iterable[str] | None = None,
     ) -> Iterator[Run]:
         """Runs that were sent to a compute target."""
@@ -383,8 +383,8 @@ class Run(RunFiles, RunMetrics, RunFamily):
         self,
         model_name: str,
         model_path: str | None = None,
-        tags: Mapping[str, Any] | None = None,
-        properties: Mapping[str, Any] | None = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         model_framework: str | None = None,
         model_framework_version: str | None = None,
         description: str | None = None,

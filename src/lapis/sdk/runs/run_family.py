@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lapis.client.http_client import Client
     from lapis.client.recording import Recorder
     from lapis.sdk.config.script_run_config import ScriptRunConfig
-    from lapis.sdk.runs.experiment import Experiment
+    from lapis.sdk.runs.experiment import Experiment, LabelFilter, RunType
     from lapis.sdk.runs.run import Run
     from lapis.sdk.runs.script_run import ScriptRun
     from lapis.sdk.training.estimator import MMLBaseEstimator
@@ -92,9 +92,9 @@ class RunFamily:
     def get_children(
         self,
         recursive: bool = False,
-        tags: str | Mapping[str, Any] | Iterable[str] | None = None,
-        properties: str | Mapping[str, Any] | Iterable[str] | None = None,
-        type: str | type[Run] | None = None,
+        tags: LabelFilter = None,
+        properties: LabelFilter = None,
+        type: RunType = None,
         status: str | Iterable[str] | None = None,
         _rehydrate_runs: bool = True,
     ) -> Iterator[Run]:
