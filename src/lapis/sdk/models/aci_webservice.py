@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, Iterable, NoReturn, Sequence
 
 from lapis.domain import services as rules
 from lapis.errors import WebserviceException
@@ -11,6 +11,11 @@ from lapis.sdk.models import deployment
 from lapis.sdk.models.deployment_config import AciServiceDeploymentConfiguration
 from lapis.sdk.models.service_parts import ContainerResourceRequirements, EncryptionProperties, VnetConfiguration
 from lapis.sdk.models.webservice import Webservice
+
+if TYPE_CHECKING:
+    from lapis.sdk.models.image import Image
+    from lapis.sdk.models.inference_config import InferenceConfig
+    from lapis.sdk.models.model import Model
 
 
 class AciWebservice(Webservice):
@@ -20,8 +25,8 @@ class AciWebservice(Webservice):
     def deploy_configuration(
         cpu_cores: float | None = None,
         memory_gb: float | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         location: str | None = None,
         auth_enabled: bool | None = None,
@@ -52,15 +57,15 @@ class AciWebservice(Webservice):
         """Send a request; the answer, parsed where it is JSON."""
         return super().run(input_data)
 
-    def get_token(self) -> Any:
+    def get_token(self) -> NoReturn:
         """A service of this kind has keys only, in Azure too."""
         raise WebserviceException("A service of AciWebservice is opened by keys, not by tokens. Use get_keys().")
 
     def update(
         self,
-        image: Any = None,
-        tags: Any = None,
-        properties: Any = None,
+        image: Image | None = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         auth_enabled: bool | None = None,
         ssl_enabled: bool | None = None,
@@ -68,8 +73,8 @@ class AciWebservice(Webservice):
         ssl_key_pem_file: str | None = None,
         ssl_cname: str | None = None,
         enable_app_insights: bool | None = None,
-        models: Any = None,
-        inference_config: Any = None,
+        models: Sequence[Model | str] | None = None,
+        inference_config: InferenceConfig | None = None,
     ) -> None:
         """Change what is given. New models or code are served once they are ready; until then the old ones are."""
         if ssl_enabled:
@@ -81,13 +86,13 @@ class AciWebservice(Webservice):
                 "ssl_key_pem_file": ssl_key_pem_file}  # fmt: skip
         self._change(deployment.change(self.workspace, given, {**settings, **kept}))
 
-    def add_tags(self, tags: Any) -> None:
+    def add_tags(self, tags: dict[str, Any]) -> None:
         self._add_tags(tags)
 
-    def remove_tags(self, tags: Any) -> None:
+    def remove_tags(self, tags: str | Iterable[str]) -> None:
         self._remove_tags(tags)
 
-    def add_properties(self, properties: Any) -> None:
+    def add_properties(self, properties: dict[str, Any]) -> None:
         """Properties that are set stay as they are."""
         self._add_properties(properties)
 

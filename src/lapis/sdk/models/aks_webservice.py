@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterable, Sequence
 
 from lapis.client.http_client import quoted
 from lapis.domain import services as rules
@@ -20,6 +20,10 @@ from lapis.sdk.models.webservice import Webservice
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from lapis.sdk.models.image import Image
+    from lapis.sdk.models.inference_config import InferenceConfig
+    from lapis.sdk.models.model import Model
 
 
 class AksWebservice(Webservice):
@@ -45,8 +49,8 @@ class AksWebservice(Webservice):
         num_replicas: int | None = None,
         primary_key: str | None = None,
         secondary_key: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         gpu_cores: int | None = None,
         period_seconds: int | None = None,
@@ -82,14 +86,14 @@ class AksWebservice(Webservice):
             view["access_token"], view["token_type"], _moment(view["refresh_after"]), _moment(view["expiry_on"])
         )
 
-    def get_token(self) -> Any:
+    def get_token(self) -> tuple[str, datetime]:
         """A token, and when it is to be replaced."""
         token = self.get_access_token()
         return token.access_token, token.refresh_after
 
     def update(
         self,
-        image: Any = None,
+        image: Image | None = None,
         autoscale_enabled: bool | None = None,
         autoscale_min_replicas: int | None = None,
         autoscale_max_replicas: int | None = None,
@@ -104,11 +108,11 @@ class AksWebservice(Webservice):
         replica_max_concurrent_requests: int | None = None,
         max_request_wait_time: int | None = None,
         num_replicas: int | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
-        models: Any = None,
-        inference_config: Any = None,
+        models: Sequence[Model | str] | None = None,
+        inference_config: InferenceConfig | None = None,
         gpu_cores: int | None = None,
         period_seconds: int | None = None,
         initial_delay_seconds: int | None = None,
@@ -141,13 +145,13 @@ class AksWebservice(Webservice):
         _switch(settings)
         self._change(deployment.change(self.workspace, given, settings))
 
-    def add_tags(self, tags: Any) -> None:
+    def add_tags(self, tags: dict[str, Any]) -> None:
         self._add_tags(tags)
 
-    def remove_tags(self, tags: Any) -> None:
+    def remove_tags(self, tags: str | Iterable[str]) -> None:
         self._remove_tags(tags)
 
-    def add_properties(self, properties: Any) -> None:
+    def add_properties(self, properties: dict[str, Any]) -> None:
         """Properties that are set stay as they are."""
         self._add_properties(properties)
 
@@ -240,8 +244,8 @@ class AksEndpoint(AksWebservice):
         num_replicas: int | None = None,
         primary_key: str | None = None,
         secondary_key: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         gpu_cores: int | None = None,
         period_seconds: int | None = None,
@@ -282,11 +286,11 @@ class AksEndpoint(AksWebservice):
         replica_max_concurrent_requests: int | None = None,
         max_request_wait_time: int | None = None,
         num_replicas: int | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
-        models: Any = None,
-        inference_config: Any = None,
+        models: Sequence[Model | str] | None = None,
+        inference_config: InferenceConfig | None = None,
         gpu_cores: int | None = None,
         period_seconds: int | None = None,
         initial_delay_seconds: int | None = None,
@@ -330,11 +334,11 @@ class AksEndpoint(AksWebservice):
         replica_max_concurrent_requests: int | None = None,
         max_request_wait_time: int | None = None,
         num_replicas: int | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
-        models: Any = None,
-        inference_config: Any = None,
+        models: Sequence[Model | str] | None = None,
+        inference_config: InferenceConfig | None = None,
         gpu_cores: int | None = None,
         period_seconds: int | None = None,
         initial_delay_seconds: int | None = None,
@@ -374,8 +378,8 @@ class AksEndpoint(AksWebservice):
         token_auth_enabled: bool | None = None,
         enable_app_insights: bool | None = None,
         description: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
     ) -> None:
         """Change what all versions have in common."""
         given = {"tags": tags, "properties": properties, "description": description}

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterable, Sequence
 
 from lapis.domain import services as rules
 from lapis.errors import UserErrorException, WebserviceException
 
 if TYPE_CHECKING:
+    from lapis.sdk.compute.compute_target import ComputeTarget
+    from lapis.sdk.models.deployment_config import WebserviceDeploymentConfiguration
+    from lapis.sdk.models.image import ContainerImageConfig, Image
+    from lapis.sdk.models.inference_config import InferenceConfig
+    from lapis.sdk.models.model import Model
+    from lapis.sdk.models.webservice import Webservice
     from lapis.sdk.workspace.workspace import Workspace
 
 LONGEST = 900.0  # seconds: the server may have to find out which packages fit together
@@ -18,13 +24,13 @@ LONGEST = 900.0  # seconds: the server may have to find out which packages fit t
 def deploy(
     workspace: Workspace,
     name: str,
-    models: Any,
-    inference_config: Any = None,
-    deployment_config: Any = None,
-    deployment_target: Any = None,
+    models: Sequence[Model | str],
+    inference_config: InferenceConfig | ContainerImageConfig | None = None,
+    deployment_config: WebserviceDeploymentConfiguration | None = None,
+    deployment_target: ComputeTarget | str | None = None,
     overwrite: bool = False,
     show_output: bool = False,
-) -> Any:
+) -> Webservice:
     """Start to serve models. Returns at once; `wait_for_deployment()` waits until they answer."""
     new = _new(workspace, name, deployment_config, deployment_target, overwrite)
     _check_name_is_free(workspace, name, overwrite)
@@ -35,11 +41,11 @@ def deploy(
 def of_image(
     workspace: Workspace,
     name: str,
-    image: Any,
-    deployment_config: Any = None,
-    deployment_target: Any = None,
+    image: Image,
+    deployment_config: WebserviceDeploymentConfiguration | None = None,
+    deployment_target: ComputeTarget | str | None = None,
     overwrite: bool = False,
-) -> Any:
+) -> Webservice:
     from lapis.sdk.models.deployment_config import WebserviceDeploymentConfiguration
 
     WebserviceDeploymentConfiguration.validate_image(image)
@@ -48,7 +54,12 @@ def of_image(
     return _sent(workspace, new, False)
 
 
-def again(service: Any, name: str, deployment_config: Any, deployment_target: Any) -> Any:
+def again(
+    service: Webservice,
+    name: str,
+    deployment_config: WebserviceDeploymentConfiguration | None,
+    deployment_target: ComputeTarget | str | None,
+) -> Webservice:
     """What a service serves, as another service; under the same name it takes that one's place."""
     new = _new(service.workspace, name, deployment_config, deployment_target, name == service.name)
     return _sent(service.workspace, {**new, "like": service.name}, False)
@@ -57,12 +68,12 @@ def again(service: Any, name: str, deployment_config: Any, deployment_target: An
 def of_paths(
     workspace: Workspace,
     name: str,
-    model_paths: Any,
-    image_config: Any,
-    deployment_config: Any = None,
-    deployment_target: Any = None,
+    model_paths: str | Iterable[str] | None,
+    image_config: ContainerImageConfig,
+    deployment_config: WebserviceDeploymentConfiguration | None = None,
+    deployment_target: ComputeTarget | str | None = None,
     overwrite: bool = False,
-) -> Any:
+) -> Webservice:
     """Files become models under their own names, which are then served."""
     from lapis.sdk.models.model import Model
 
@@ -139,7 +150,7 @@ def _new(workspace: Workspace, name: str, config: Any, target: Any, overwrite: b
     }
 
 
-def _of_cluster() -> Any:
+def _of_cluster() -> WebserviceDeploymentConfiguration:
     from lapis.sdk.models.aks_webservice import AksWebservice
 
     return AksWebservice.deploy_configuration()
@@ -169,7 +180,7 @@ def _check_name_is_free(workspace: Workspace, name: str, overwrite: bool) -> Non
     Webservice.check_for_existing_webservice(workspace, name, True if overwrite else False)
 
 
-def _sent(workspace: Workspace, new: dict[str, Any], show_output: bool) -> Any:
+def _sent(workspace: Workspace, new: dict[str, Any], show_output: bool) -> Webservice:
     from lapis.sdk.models.webservice import kinds, made
 
     view = workspace._client.call("POST", workspace._base + "/services", new, timeout=LONGEST)

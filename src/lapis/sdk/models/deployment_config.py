@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lapis.domain import services as rules
 from lapis.errors import WebserviceException
+
+if TYPE_CHECKING:
+    from lapis.sdk.models.webservice import Webservice
 
 _LABELS = ("tags", "properties", "description")
 _SECRET = ("primary_key", "secondary_key")
@@ -15,7 +18,7 @@ _ELSEWHERE = ("compute_target_name", "version_name")  # not settings: where it r
 class WebserviceDeploymentConfiguration:
     """What all of them have in common."""
 
-    webservice_type: Any = None  # the class that it deploys, as releases before 1.0.45 tell it
+    webservice_type: type[Webservice] | None = None  # the class that it deploys, as releases before 1.0.45 tell it
     _kind = ""
     _fields: tuple[str, ...] = ()
 
@@ -23,8 +26,8 @@ class WebserviceDeploymentConfiguration:
         self,
         type: Any,
         description: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         primary_key: str | None = None,
         secondary_key: str | None = None,
         location: str | None = None,
@@ -86,8 +89,8 @@ class AciServiceDeploymentConfiguration(WebserviceDeploymentConfiguration):
         self,
         cpu_cores: float | None = None,
         memory_gb: float | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         location: str | None = None,
         auth_enabled: bool | None = None,
@@ -159,8 +162,8 @@ class AksServiceDeploymentConfiguration(WebserviceDeploymentConfiguration):
         num_replicas: int | None,
         primary_key: str | None,
         secondary_key: str | None,
-        tags: Any,
-        properties: Any,
+        tags: dict[str, Any] | None,
+        properties: dict[str, Any] | None,
         description: str | None,
         gpu_cores: int | None,
         period_seconds: int | None,
@@ -231,8 +234,8 @@ class AksEndpointDeploymentConfiguration(AksServiceDeploymentConfiguration):
         num_replicas: int | None,
         primary_key: str | None,
         secondary_key: str | None,
-        tags: Any,
-        properties: Any,
+        tags: dict[str, Any] | None,
+        properties: dict[str, Any] | None,
         description: str | None,
         gpu_cores: int | None,
         period_seconds: int | None,

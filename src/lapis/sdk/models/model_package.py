@@ -48,7 +48,7 @@ class ModelPackage:
         self.workspace = workspace
         self.environment = environment
         self.state: str | None = None
-        self.error: Any = None
+        self.error: str | None = None
         self.package_build_log_uri: str | None = None
         self._id = operation_id
         self.update_creation_state()
@@ -71,7 +71,7 @@ class ModelPackage:
         if show_output:
             print(f"Package creation {self.state}")
 
-    def get_logs(self, decode: bool = True, offset: int = 0) -> Any:
+    def get_logs(self, decode: bool = True, offset: int = 0) -> str | bytes:
         """What the package is made of, a line for each part."""
         text = "".join(f"{line}\n" for line in self._parts())[offset:]
         return text if decode else text.encode()

@@ -32,6 +32,7 @@ from lapis.sdk.environments.environment_resolution import resolve
 if TYPE_CHECKING:
     from lapis.sdk.config.runconfig import RunConfiguration
     from lapis.sdk.runs.experiment import Experiment
+    from lapis.sdk.runs.run import Run
     from lapis.sdk.runs.run_family import RunFamily
     from lapis.sdk.workspace.workspace import Workspace
 
@@ -40,7 +41,7 @@ _PLAIN = (str, int, float, bool)
 _EVERYWHERE = ("python", "pip", "setuptools", "wheel")
 
 
-def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | None, more: dict[str, Any]) -> Any:
+def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | None, more: dict[str, Any]) -> Run:
     from lapis.sdk.runs.run import rehydrate
 
     if hasattr(config, "_script_run_config"):  # an estimator
