@@ -40,7 +40,7 @@ _OF_RUNS = ("AZUREML_RUN_", "AZUREML_ROOT_RUN_ID", "AZUREML_EXPERIMENT_ID", "AZU
 _NOT_OURS = ("PYTHONHOME", "LAPIS_TOKEN")
 
 
-class Front:
+class FrontProcess:
     def __init__(self, job: Mapping[str, Any], folder: str) -> None:
         self._job = job
         self._wish: Mapping[str, Any] = job["service"]
