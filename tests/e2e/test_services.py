@@ -258,6 +258,36 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
     assert Webservice.list(workspace) == []
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body", "said"),
+    [
+        (
+            "POST",
+            "",
+            {"name": "abc", "kind": "ACI", "replicas": 2},
+            "A new service has no field 'replicas'. Known: name,",
+        ),
+        ("POST", "", {"name": "abc", "kind": "VM"}, "Field 'kind' must be one of ACI, AKS, AKSENDPOINT, LOCAL"),
+        (
+            "POST",
+            "",
+            {"name": "abc", "kind": "ACI", "settings": {"cpus": 2}},
+            "has no setting 'cpus'. Known: cpu_cores",
+        ),
+        ("PATCH", "/abc", {"replicas": 2}, "A change of a service has no field 'replicas'. Known: content,"),
+        ("POST", "/abc/versions/two", {"settings": {"num_replicas": 10**6}}, "num_replicas must be .* from 1 to 1000"),
+        ("PATCH", "/abc/versions/two", {"tags": ["a"]}, "Field 'tags' must be an object"),
+        ("POST", "/abc/keys", {"which": 1}, "Field 'which' must be text"),
+    ],
+)
+def test_a_request_with_a_field_that_is_unknown_or_wrong_is_refused_by_its_name(
+    workspace: Workspace, method: str, path: str, body: Any, said: str
+) -> None:
+    with pytest.raises((UserErrorException, WebserviceException), match=said):
+        workspace._client.call(method, f"{workspace._base}/services{path}", body)
+    assert Webservice.list(workspace) == []
+
+
 def test_a_name_that_is_taken_is_refused_and_can_be_overwritten(
     deploy: Deploy, workspace: Workspace, model: Any, code: Any
 ) -> None:

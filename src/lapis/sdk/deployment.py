@@ -6,7 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from lapis.domain import services as rules
+from lapis.domain.service import check_service_name
+from lapis.domain.service_settings import CLUSTER_KINDS, ENDPOINT
 from lapis.errors import UserErrorException, WebserviceException
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _new(workspace: Workspace, name: str, config: Any, target: Any, overwrite: b
     from lapis.sdk.deployment_config import AciServiceDeploymentConfiguration, WebserviceDeploymentConfiguration
     from lapis.sdk.interactive import user_name
 
-    rules.check_service_name(name)
+    check_service_name(name)
     if config is None:  # as in Azure: on a cluster if one is given, else alone
         config = _of_cluster() if target is not None else AciServiceDeploymentConfiguration()
     if not isinstance(config, WebserviceDeploymentConfiguration):
@@ -133,7 +134,7 @@ def _new(workspace: Workspace, name: str, config: Any, target: Any, overwrite: b
         "tags": labels("tags", config.tags or {}),
         "properties": labels("properties", config.properties or {}),
         "target": chosen,
-        "version": (getattr(config, "version_name", None) or name) if config._kind == rules.ENDPOINT else "",
+        "version": (getattr(config, "version_name", None) or name) if config._kind == ENDPOINT else "",
         "overwrite": bool(overwrite),
         "created_by": user_name(),
     }
@@ -153,7 +154,7 @@ def _target(workspace: Workspace, config: Any, target: Any) -> str | None:
         return None
     if not isinstance(chosen, str):
         raise WebserviceException(f"deployment_target is a compute target or its name, not {target!r}.")
-    if config._kind not in rules.CLUSTER_KINDS:
+    if config._kind not in CLUSTER_KINDS:
         raise WebserviceException(
             f"deployment_target '{chosen}' is for services of AksWebservice; a {config._kind} service has none."
         )

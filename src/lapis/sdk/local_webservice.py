@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from lapis.domain import services as rules
+from lapis.domain.service import FAILED, HEALTHY, TRANSITIONING, UNHEALTHY, Origin
+from lapis.domain.service_settings import LOCAL
 from lapis.errors import WebserviceException
 from lapis.sdk import deployment
 from lapis.sdk.deployment_config import LocalWebserviceDeploymentConfiguration
 from lapis.sdk.webservice import Webservice
 
-_STATES = {rules.HEALTHY: "running", rules.TRANSITIONING: "deploying", rules.FAILED: "failed",
-           rules.UNHEALTHY: "unknown", "Deleting": "deleted"}  # fmt: skip
+_STATES = {HEALTHY: "running", TRANSITIONING: "deploying", FAILED: "failed",
+           UNHEALTHY: "unknown", "Deleting": "deleted"}  # fmt: skip
 
 
 class LocalWebservice(Webservice):
     """Open to whoever is on this machine. Its state is one of the constants below."""
 
-    _kind = rules.LOCAL
+    _kind = LOCAL
 
     STATE_DEPLOYING = "deploying"
     STATE_RUNNING = "running"
@@ -59,7 +60,7 @@ class LocalWebservice(Webservice):
     def list(  # type: ignore[override]
         workspace: Any, model_name: str | None = None, model_id: str | None = None, all: Any = None
     ) -> Any:
-        return Webservice.list(workspace, rules.LOCAL, model_name=model_name, model_id=model_id)
+        return Webservice.list(workspace, LOCAL, model_name=model_name, model_id=model_id)
 
     @classmethod
     def deserialize(cls, workspace: Any, webservice_payload: dict[str, Any]) -> Any:
@@ -122,7 +123,8 @@ class LocalWebservice(Webservice):
         from lapis.sdk.inference_config import sent_again
 
         origin = self._main["origin"]
-        self._change({"reload": True} if origin is None else {"code": sent_again(self.workspace, origin)})
+        again = {"reload": True} if origin is None else {"code": sent_again(self.workspace, Origin.from_json(origin))}
+        self._change(again)
         if wait:
             self.wait_for_deployment()
 

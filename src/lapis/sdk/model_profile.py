@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from lapis.domain import services as rules
+from lapis.domain.service import check_service_name
+from lapis.domain.service_settings import ServiceSettings
 from lapis.errors import NotFound, WebserviceException
 from lapis.sdk import deployment, display
 from lapis.sdk.client import quoted
@@ -28,8 +29,8 @@ def profile(
     input_data: Any = None,
 ) -> ModelProfile:
     """Begin to measure. Returns at once; `wait_for_completion()` waits for what was found."""
-    rules.check_service_name(name)
-    rules.check_settings(rules.ACI, {"cpu_cores": cpu, "memory_gb": memory_in_gb})
+    check_service_name(name)
+    ServiceSettings.asked({"cpu_cores": cpu, "memory_gb": memory_in_gb})
     samples = _samples(input_dataset, input_data)
     body = {
         "name": name,

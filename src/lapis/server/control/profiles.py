@@ -13,15 +13,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lapis.domain import services as rules
+from lapis.domain.deployment import NewContent, NewService
+from lapis.domain.fields import Fields
+from lapis.domain.service import FAILED, HEALTHY, check_service_name
+from lapis.domain.service_settings import PROFILED, ServiceSettings
 from lapis.errors import AzureMLException, NotFound, WebserviceException
 from lapis.server.control.access import Actor
-from lapis.server.control.service_content import NewContent
-from lapis.server.control.services import NewService, Services
+from lapis.server.control.services import Services
 from lapis.server.control.shelf import Shelf
 from lapis.server.store.assets import PROFILE, Asset
 
 MOST_SECONDS, MOST_REQUESTS, FEWEST = 20.0, 500, 20
+_MOST_SAMPLES, _LONGEST_SAMPLE = 10_000, 64 << 20
 _START_WITHIN = 1800.0
 _SERVER = Actor("user")
 _log = logging.getLogger("lapis.profiles")
@@ -29,15 +32,26 @@ _log = logging.getLogger("lapis.profiles")
 
 @dataclass(frozen=True)
 class NewProfile:
-    __pydantic_config__ = {"extra": "forbid"}
-
     name: str
     content: NewContent
-    samples: list[str] = field(default_factory=list, repr=False)  # bodies of requests
-    cpu: float | None = None
-    memory_gb: float | None = None
-    description: str | None = None
-    dataset_id: str | None = None
+    samples: tuple[str, ...] = field(repr=False)  # bodies of requests
+    settings: ServiceSettings  # how much it may use
+    description: str | None
+    dataset_id: str | None
+
+    @classmethod
+    def from_json(cls, body: Any) -> NewProfile:
+        with Fields(body, "A profile") as fields:
+            return cls(
+                name=fields.text("name"),
+                content=NewContent.from_json(fields.given("content")),
+                samples=fields.texts("samples", _MOST_SAMPLES, _LONGEST_SAMPLE),
+                settings=ServiceSettings.asked(
+                    {"cpu_cores": fields.given("cpu"), "memory_gb": fields.given("memory_gb")}
+                ),
+                description=fields.text_or_none("description"),
+                dataset_id=fields.text_or_none("dataset_id"),
+            )
 
 
 class Profiles:
@@ -57,12 +71,11 @@ class Profiles:
     def create(self, actor: Actor, workspace_id: str, new: NewProfile) -> dict[str, Any]:
         """Deploys the model where nobody sees it, and asks it: in a thread, so that this returns at once."""
         actor.may_change_workspace()
-        rules.check_service_name(new.name)
+        check_service_name(new.name)
         if not new.samples:
             raise WebserviceException(f"Profile '{new.name}' has no sample request to send.")
-        settings = {"cpu_cores": new.cpu, "memory_gb": new.memory_gb}
         hidden = f"profile-{uuid.uuid4().hex[:12]}"
-        service = NewService(hidden, rules.PROFILED, new.content, settings=settings)
+        service = NewService(hidden, PROFILED, new.content, settings=new.settings)
         self._shelf.assets.remove(workspace_id, PROFILE, new.name)
         view = self._services.deploy(actor, workspace_id, service)
         body = {
@@ -72,8 +85,8 @@ class Profiles:
             "environment": view["versions"][""]["environment"],
             "description": new.description,
             "dataset_id": new.dataset_id,
-            "cpu": new.cpu,
-            "memory_gb": new.memory_gb,
+            "cpu": new.settings.cpu_cores,
+            "memory_gb": new.settings.memory_gb,
             "service": hidden,
             "result": None,
         }
@@ -96,7 +109,7 @@ class Profiles:
                 view["stage"] = ""
         return view
 
-    def _profile(self, asset: Asset, service: str, samples: list[str]) -> None:
+    def _profile(self, asset: Asset, service: str, samples: tuple[str, ...]) -> None:
         try:
             result = self._measured(asset.workspace_id, service, [each.encode() for each in samples])
             self._set(asset, {"state": "Succeeded", "result": result})
@@ -136,9 +149,9 @@ class Profiles:
         deadline = time.monotonic() + _START_WITHIN
         while time.monotonic() < deadline:
             view = self._services.get(_SERVER, workspace_id, service)
-            if view["state"] == rules.HEALTHY:
+            if view["state"] == HEALTHY:
                 return view
-            if view["state"] == rules.FAILED:
+            if view["state"] == FAILED:
                 error = view["error"] or {}
                 raise WebserviceException("\n".join(filter(None, [str(error.get("message")), error.get("traceback")])))
             time.sleep(0.1)

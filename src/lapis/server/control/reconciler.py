@@ -14,7 +14,7 @@ from typing import Any
 from lapis.domain import run as rules
 from lapis.domain.compute import Wants
 from lapis.domain.run import RunRecord, RunState
-from lapis.domain.services import EXPERIMENT as SERVICES
+from lapis.domain.service import EXPERIMENT as SERVICES
 from lapis.engines import processes
 from lapis.engines.base import Engine, Handle, JobState, Place
 from lapis.errors import AzureMLException, NotFound

@@ -12,7 +12,7 @@ from lapis.domain import run as rules
 from lapis.domain.environment import called
 from lapis.domain.metrics import Point, assemble, parse_lines
 from lapis.domain.run import RunRecord, RunState
-from lapis.domain.services import SERVICE_RUN
+from lapis.domain.service import SERVICE_RUN
 from lapis.domain.sweeps import STOPPED_BY, check_spec
 from lapis.domain.tree import check_path
 from lapis.environments.resolve import packages_in

@@ -1,0 +1,109 @@
+"""Services to try the rules on, with something in every field."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lapis.domain.service import (
+    Content,
+    Labels,
+    Leaving,
+    LockedEnvironment,
+    NoCode,
+    Origin,
+    ServedModel,
+    ServiceRecord,
+    Slot,
+    Version,
+)
+from lapis.domain.service_settings import ServiceSettings
+
+CONTENT = Content(
+    models=(ServedModel("times:3", "asset", "times", 3, "Onnx", "1.2"),),
+    snapshot_id="snapshot",
+    entry_script="score.py",
+    folder="source",
+    python="/usr/bin/python3",
+    environment=LockedEnvironment("inference", "lock", ("numpy is there",)),
+    environment_variables={"A": "1"},
+    definition={"name": "inference"},
+    notices=("a notice",),
+    description="what it serves",
+    no_code=NoCode("onnx", "model.onnx"),
+    origin=Origin("score.py", "/source", "/home", ("beside.py",)),
+    image="image:1",
+)
+LABELS = Labels("said of it", {"tag": None, "other": "value"}, {"property": "fixed"})
+
+
+def slot(revision: int = 1, **more: Any) -> Slot:
+    fresh = Slot(
+        revision=revision,
+        content=CONTENT,
+        settings=ServiceSettings(cpu_cores=1.5),
+        restart_at=100.0,
+        state="starting",
+        run=None,
+        runs=(),
+        restarts=0,
+        ready_at=None,
+        why=None,
+        error=None,
+    )
+    return replace(fresh, **more)
+
+
+FULL_SLOT = slot(
+    state="failed", run="b", runs=("a", "b"), restarts=2, ready_at=90.0, why="it ended", error={"message": "no weights"}
+)
+
+
+def version(**more: Any) -> Version:
+    fresh = Version(
+        port=30000,
+        place="place",
+        traffic=100,
+        wanted=slot(),
+        serving=None,
+        address=None,
+        is_control=True,
+        labels=LABELS,
+    )
+    return replace(fresh, **more)
+
+
+FULL_VERSION = version(wanted=slot(2), serving=FULL_SLOT, address="h:1", is_control=False, traffic=30)
+
+
+def service(versions: dict[str, Version] | None = None, **more: Any) -> ServiceRecord:
+    there = versions or {"": version()}
+    first = next(iter(there))
+    fresh = ServiceRecord(
+        id="id",
+        workspace_id="workspace",
+        name="abc",
+        created_at=1.0,
+        kind="AKSENDPOINT",
+        target=None,
+        settings=ServiceSettings(auth_enabled=True),
+        sealed="sealed",
+        created_by="somebody",
+        updated_at=2.0,
+        gateway=first,
+        default=first,
+        versions=there,
+        leaving=(),
+        deleting=False,
+        labels=LABELS,
+    )
+    return replace(fresh, **more)
+
+
+FULL_SERVICE = service(
+    {"one": FULL_VERSION, "two": version()},
+    default="two",
+    target="cluster",
+    leaving=(Leaving("c", 7.0, None), Leaving("d", None, "two")),
+    deleting=True,
+)
