@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lapis.domain import service_traffic as traffic
+from lapis.domain.log_names import STD_LOG
 from lapis.domain.run import RunRecord
 from lapis.domain.service import BROKEN, READY, ServiceRecord, Slot, Version, state_of, worst
 from lapis.domain.service_settings import LOCAL, PROFILED
 from lapis.errors import NotFound
 from lapis.server.control.access import Actor
-from lapis.server.control.runs import BUILD_LOG, STD_LOG
+from lapis.server.control.runs import BUILD_LOG
 from lapis.server.control.shelf import Shelf
 
 SILENT = 20.0  # seconds without a word from a front after which it counts as gone
