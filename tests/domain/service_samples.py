@@ -5,18 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lapis.domain.service import (
-    Content,
-    Labels,
-    Leaving,
-    LockedEnvironment,
-    NoCode,
-    Origin,
-    ServedModel,
-    ServiceRecord,
-    Slot,
-    Version,
-)
+from lapis.domain.service import Labels, Leaving, ServiceRecord, Slot, Version
+from lapis.domain.service_content import Content, LockedEnvironment, NoCode, Origin, ServedModel
 from lapis.domain.service_settings import ServiceSettings
 
 CONTENT = Content(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lapis.domain.deployment import NewContent, NewKey, NewService, ServiceChange
-from lapis.domain.service import LockedEnvironment, Origin
+from lapis.domain.service_content import LockedEnvironment, Origin
 from lapis.domain.service_settings import Keys, ServiceSettings
 from lapis.errors import AzureMLException
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Mapping
 
 from lapis.domain.fields import Fields
-from lapis.domain.service import LockedEnvironment, Origin
+from lapis.domain.service_content import LockedEnvironment, Origin
 from lapis.domain.service_settings import KINDS, NO_KEYS, Keys, ServiceSettings
 
 _MODELS = 1000

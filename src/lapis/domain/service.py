@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Mapping, Sequence, TypeVar
+from typing import Any, Mapping, Sequence
 
 from lapis.domain.run import check_labels, with_properties
+from lapis.domain.service_content import Content
 from lapis.domain.service_settings import ServiceSettings
 from lapis.errors import WebserviceException
 
@@ -21,151 +22,8 @@ EXPERIMENT = "~services"  # where these runs are kept: no experiment of a user c
 STARTING, READY, BROKEN = "starting", "ready", "failed"  # of a slot
 HEALTHY, TRANSITIONING, UNHEALTHY, FAILED = "Healthy", "Transitioning", "Unhealthy", "Failed"  # as Azure tells it
 
-TOKEN_SECONDS = 12 * 3600.0
-REFRESH_BEFORE = 3600.0
-
 _NAME = re.compile(r"[a-z]([a-z0-9-]{1,30}[a-z0-9])")
 _VERSION = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_-]{0,30}[a-zA-Z0-9])?")
-T = TypeVar("T")
-
-
-# -- what is served
-
-
-@dataclass(frozen=True)
-class ServedModel:
-    """A version of a model, as it was when the service was deployed."""
-
-    id: str  # name:version
-    asset_id: str
-    name: str
-    version: int
-    framework: str | None
-    framework_version: str | None
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(self.__dict__)
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> ServedModel:
-        return cls(
-            id=body["id"],
-            asset_id=body["asset_id"],
-            name=body["name"],
-            version=body["version"],
-            framework=body.get("framework"),
-            framework_version=body.get("framework_version"),
-        )
-
-
-@dataclass(frozen=True)
-class LockedEnvironment:
-    """Packages that are to be installed, by the hash of their lock."""
-
-    name: str | None
-    lock: str
-    said: tuple[str, ...]  # by whoever found out which packages fit together
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "lock": self.lock, "said": list(self.said)}
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> LockedEnvironment:
-        return cls(name=body.get("name"), lock=body["lock"], said=tuple(body.get("said") or ()))
-
-
-@dataclass(frozen=True)
-class NoCode:
-    """How a model is served that came without code."""
-
-    runtime: str
-    model: str  # the path of the file or folder that the runtime loads
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(self.__dict__)
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> NoCode:
-        return cls(runtime=body["runtime"], model=body["model"])
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where the code was when it was sent."""
-
-    entry_script: str
-    source_directory: str | None
-    cwd: str
-    beside: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(self.__dict__, beside=list(self.beside))
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Origin:
-        return cls(
-            entry_script=body["entry_script"],
-            source_directory=body.get("source_directory"),
-            cwd=body["cwd"],
-            beside=tuple(body.get("beside") or ()),
-        )
-
-
-@dataclass(frozen=True)
-class Content:
-    """Which models, with which code or runtime, in which environment."""
-
-    models: tuple[ServedModel, ...]
-    snapshot_id: str | None
-    entry_script: str | None  # its path in the snapshot; None: the server knows how to serve such a model
-    folder: str | None  # what the source folder is called: scripts open paths that begin with it
-    python: str | None
-    environment: LockedEnvironment | None
-    environment_variables: Mapping[str, str]
-    definition: Mapping[str, Any] | None  # of the environment, for showing
-    notices: tuple[str, ...]
-    description: str | None
-    no_code: NoCode | None
-    origin: Origin | None
-    image: str | None  # the image of 2019's kind that it came from
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "models": [model.to_json() for model in self.models],
-            "snapshot_id": self.snapshot_id,
-            "entry_script": self.entry_script,
-            "folder": self.folder,
-            "python": self.python,
-            "environment": _written(self.environment),
-            "environment_variables": dict(self.environment_variables),
-            "definition": None if self.definition is None else dict(self.definition),
-            "notices": list(self.notices),
-            "description": self.description,
-            "no_code": _written(self.no_code),
-            "origin": _written(self.origin),
-            "image": self.image,
-        }
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Content:
-        return cls(
-            models=tuple(ServedModel.from_json(model) for model in body["models"]),
-            snapshot_id=body.get("snapshot_id"),
-            entry_script=body.get("entry_script"),
-            folder=body.get("folder"),
-            python=body.get("python"),
-            environment=_read(LockedEnvironment.from_json, body.get("environment")),
-            environment_variables=body.get("environment_variables") or {},
-            definition=body.get("definition"),
-            notices=tuple(body.get("notices") or ()),
-            description=body.get("description"),
-            no_code=_read(NoCode.from_json, body.get("no_code")),
-            origin=_read(Origin.from_json, body.get("origin")),
-            image=body.get("image"),
-        )
-
-
-# -- the service
 
 
 @dataclass(frozen=True)
@@ -270,7 +128,7 @@ class Version:
             "place": self.place,
             "traffic": self.traffic,
             "wanted": self.wanted.to_json(),
-            "serving": _written(self.serving),
+            "serving": None if self.serving is None else self.serving.to_json(),
             "address": self.address,
             "is_control": self.is_control,
             **self.labels.to_json(),
@@ -283,7 +141,7 @@ class Version:
             place=body["place"],
             traffic=body["traffic"],
             wanted=Slot.from_json(body["wanted"]),
-            serving=_read(Slot.from_json, body.get("serving")),
+            serving=None if body.get("serving") is None else Slot.from_json(body["serving"]),
             address=body.get("address"),
             is_control=body.get("is_control", True),
             labels=Labels.from_json(body),
@@ -385,15 +243,6 @@ class ServiceRecord:
             deleting=body.get("deleting", False),
             labels=Labels.from_json(body),
         )
-
-
-def _written(part: Any) -> dict[str, Any] | None:
-    written: dict[str, Any] | None = None if part is None else part.to_json()
-    return written
-
-
-def _read(how: Callable[[Mapping[str, Any]], T], body: Mapping[str, Any] | None) -> T | None:
-    return None if body is None else how(body)
 
 
 # -- its names

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Collection, Iterable, Mapping
 
-from lapis.domain.service import BROKEN, READY, STARTING, Content, Leaving, ServiceRecord, Slot, Version
+from lapis.domain.service import BROKEN, READY, STARTING, Leaving, ServiceRecord, Slot, Version
+from lapis.domain.service_content import Content
 from lapis.domain.service_settings import ServiceSettings
 
 MOST_FALSE_STARTS = 3  # times that a first start may be killed from outside before it counts as failed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from lapis.domain.service import Origin
+from lapis.domain.service_content import Origin
 from lapis.domain.tree import check_path
 from lapis.errors import NotThereYet, UserErrorException, WebserviceException
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lapis.domain.service import FAILED, HEALTHY, TRANSITIONING, UNHEALTHY, Origin
+from lapis.domain.service import FAILED, HEALTHY, TRANSITIONING, UNHEALTHY
+from lapis.domain.service_content import Origin
 from lapis.domain.service_settings import LOCAL
 from lapis.errors import WebserviceException
 from lapis.sdk.models import deployment

@@ -9,7 +9,8 @@ from typing import Any
 
 from lapis.domain.deployment import NewContent
 from lapis.domain.fields import Fields
-from lapis.domain.service import Content, Labels, check_service_name
+from lapis.domain.service import Labels, check_service_name
+from lapis.domain.service_content import Content
 from lapis.errors import NotFound, WebserviceException
 from lapis.server.control.access import Actor
 from lapis.server.control.service_content import Contents

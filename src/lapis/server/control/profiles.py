@@ -77,12 +77,13 @@ class Profiles:
         hidden = f"profile-{uuid.uuid4().hex[:12]}"
         service = NewService(hidden, PROFILED, new.content, settings=new.settings)
         self._shelf.assets.remove(workspace_id, PROFILE, new.name)
-        view = self._services.deploy(actor, workspace_id, service)
+        self._services.deploy(actor, workspace_id, service)
+        content = self._services.service(workspace_id, hidden).version("").wanted.content
         body = {
             "state": "Running",
             "error": None,
-            "models": view["models"],
-            "environment": view["versions"][""]["environment"],
+            "models": [model.id for model in content.models],
+            "environment": content.definition,
             "description": new.description,
             "dataset_id": new.dataset_id,
             "cpu": new.settings.cpu_cores,

@@ -9,7 +9,7 @@ from typing import Any
 
 from lapis.domain.deployment import NewCode, NewContent
 from lapis.domain.run import check_labels
-from lapis.domain.service import Content, LockedEnvironment, NoCode, ServedModel
+from lapis.domain.service_content import Content, LockedEnvironment, NoCode, ServedModel
 from lapis.domain.tree import Tree
 from lapis.errors import WebserviceException
 from lapis.server.control.access import Actor

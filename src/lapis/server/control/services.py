@@ -19,9 +19,6 @@ from lapis.domain.run import RunRecord, check_labels
 from lapis.domain.service import (
     NO_LABELS,
     READY,
-    REFRESH_BEFORE,
-    TOKEN_SECONDS,
-    Content,
     Labels,
     ServiceRecord,
     Slot,
@@ -29,6 +26,7 @@ from lapis.domain.service import (
     check_service_name,
     check_version_name,
 )
+from lapis.domain.service_content import Content
 from lapis.domain.service_settings import ENDPOINT, PROFILED, Keys, ServiceSettings, check_key, given
 from lapis.errors import Conflict, NotFound, WebserviceException
 from lapis.server.control.access import Access, Actor
@@ -391,12 +389,12 @@ class Services:
             raise WebserviceException(
                 f"Service '{name}' is not opened by tokens. Deploy or update it with token_auth_enabled=True."
             )
-        expires = int(self._now() + TOKEN_SECONDS)
+        expires = int(self._now() + service_tokens.SECONDS)
         secret = self._access.service_secret(service.id)
         return {
             "access_token": service_tokens.make(secret.encode(), expires, secrets.token_hex(8)),
             "token_type": "Bearer",
-            "refresh_after": expires - REFRESH_BEFORE,
+            "refresh_after": expires - service_tokens.REFRESH_BEFORE,
             "expiry_on": expires,
         }
 
