@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from lapis.domain.job import NoCode, WantedEnvironment
 from lapis.domain.service import Labels, Leaving, ServiceRecord, Slot, Version
-from lapis.domain.service_content import Content, LockedEnvironment, NoCode, Origin, ServedModel
+from lapis.domain.service_content import Content, ModelVersion, Origin
 from lapis.domain.service_settings import ServiceSettings
 
 CONTENT = Content(
-    models=(ServedModel("times:3", "asset", "times", 3, "Onnx", "1.2"),),
+    models=(ModelVersion("times:3", "asset", "times", 3, "Onnx", "1.2"),),
     snapshot_id="snapshot",
     entry_script="score.py",
     folder="source",
     python="/usr/bin/python3",
-    environment=LockedEnvironment("inference", "lock", ("numpy is there",)),
+    environment=WantedEnvironment("lock", "inference", ("numpy is there",)),
     environment_variables={"A": "1"},
     definition={"name": "inference"},
     notices=("a notice",),

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from lapis.domain.deployment import NewContent, NewKey, NewService, ServiceChange
-from lapis.domain.service_content import LockedEnvironment, Origin
+from lapis.domain.job import WantedEnvironment
+from lapis.domain.service_content import Origin
 from lapis.domain.service_settings import Keys, ServiceSettings
 from lapis.errors import AzureMLException
 
@@ -32,7 +33,7 @@ def test_a_service_is_read_with_all_that_may_be_asked_for() -> None:
     assert new.settings == ServiceSettings(cpu_cores=1) and new.keys == Keys("k") and new.overwrite
     assert new.tags == {"a": None} and new.properties == {"b": "c"}
     assert new.content is not None and new.content.models == ("times:1",)
-    assert new.content.environment == LockedEnvironment("e", "l", ("x",))
+    assert new.content.environment == WantedEnvironment("l", "e", ("x",))
     assert new.content.origin == Origin("score.py", None, "/", ())
 
 

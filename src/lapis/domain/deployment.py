@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Mapping
 
 from lapis.domain.fields import Fields
-from lapis.domain.service_content import LockedEnvironment, Origin
+from lapis.domain.job import WantedEnvironment
+from lapis.domain.service_content import Origin
 from lapis.domain.service_settings import KINDS, NO_KEYS, Keys, ServiceSettings
 
 _MODELS = 1000
@@ -22,7 +23,7 @@ class NewContent:
     entry_script: str | None = None  # its path in the snapshot; None: the server knows how to serve such a model
     folder: str | None = None  # what the source folder is called
     python: str | None = None
-    environment: LockedEnvironment | None = None  # where packages are to be installed
+    environment: WantedEnvironment | None = None  # where packages are to be installed
     environment_variables: Mapping[str, str] = field(default_factory=dict)
     definition: Mapping[str, Any] | None = None  # of the environment, for showing
     notices: tuple[str, ...] = ()
@@ -156,9 +157,9 @@ class NewKey:
             return cls(which=fields.text("which", _NAME), key=fields.text_or_none("key"))
 
 
-def _environment(body: Any) -> LockedEnvironment:
+def _environment(body: Any) -> WantedEnvironment:
     with Fields(body, "The environment of a service") as fields:
-        return LockedEnvironment(
+        return WantedEnvironment(
             name=fields.text_or_none("name"), lock=fields.text("lock", _NAME), said=fields.texts("said", 10_000)
         )
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping, TypeVar
 
+from lapis.domain.job import NoCode, WantedEnvironment
+
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class ServedModel:
+class ModelVersion:
     """A version of a model, as it was when the service was deployed."""
 
     id: str  # name:version
@@ -23,7 +25,7 @@ class ServedModel:
         return dict(self.__dict__)
 
     @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> ServedModel:
+    def from_json(cls, body: Mapping[str, Any]) -> ModelVersion:
         return cls(
             id=body["id"],
             asset_id=body["asset_id"],
@@ -32,37 +34,6 @@ class ServedModel:
             framework=body.get("framework"),
             framework_version=body.get("framework_version"),
         )
-
-
-@dataclass(frozen=True)
-class LockedEnvironment:
-    """Packages that are to be installed, by the hash of their lock."""
-
-    name: str | None
-    lock: str
-    said: tuple[str, ...]  # by whoever found out which packages fit together
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "lock": self.lock, "said": list(self.said)}
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> LockedEnvironment:
-        return cls(name=body.get("name"), lock=body["lock"], said=tuple(body.get("said") or ()))
-
-
-@dataclass(frozen=True)
-class NoCode:
-    """How a model is served that came without code."""
-
-    runtime: str
-    model: str  # the path of the file or folder that the runtime loads
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(self.__dict__)
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> NoCode:
-        return cls(runtime=body["runtime"], model=body["model"])
 
 
 @dataclass(frozen=True)
@@ -91,12 +62,12 @@ class Origin:
 class Content:
     """Which models, with which code or runtime, in which environment."""
 
-    models: tuple[ServedModel, ...]
+    models: tuple[ModelVersion, ...]
     snapshot_id: str | None
     entry_script: str | None  # its path in the snapshot; None: the server knows how to serve such a model
     folder: str | None  # what the source folder is called: scripts open paths that begin with it
     python: str | None
-    environment: LockedEnvironment | None
+    environment: WantedEnvironment | None
     environment_variables: Mapping[str, str]
     definition: Mapping[str, Any] | None  # of the environment, for showing
     notices: tuple[str, ...]
@@ -125,12 +96,12 @@ class Content:
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Content:
         return cls(
-            models=tuple(ServedModel.from_json(model) for model in body["models"]),
+            models=tuple(ModelVersion.from_json(model) for model in body["models"]),
             snapshot_id=body.get("snapshot_id"),
             entry_script=body.get("entry_script"),
             folder=body.get("folder"),
             python=body.get("python"),
-            environment=_read(LockedEnvironment.from_json, body.get("environment")),
+            environment=_read(WantedEnvironment.from_json, body.get("environment")),
             environment_variables=body.get("environment_variables") or {},
             definition=body.get("definition"),
             notices=tuple(body.get("notices") or ()),

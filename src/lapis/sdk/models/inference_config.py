@@ -139,7 +139,7 @@ class InferenceConfig:
             "entry_script": script,
             "folder": folder,
             "python": python,
-            "environment": wanted,
+            "environment": wanted and wanted.to_json(),
             "environment_variables": {
                 str(name): str(value) for name, value in (environment.environment_variables or {}).items()
             },

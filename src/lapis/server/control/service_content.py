@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from lapis.domain.deployment import NewCode, NewContent
+from lapis.domain.job import NoCode, WantedEnvironment
 from lapis.domain.run import check_labels
-from lapis.domain.service_content import Content, LockedEnvironment, NoCode, ServedModel
+from lapis.domain.service_content import Content, ModelVersion
 from lapis.domain.tree import Tree
 from lapis.errors import WebserviceException
 from lapis.server.control.access import Actor
@@ -86,7 +87,7 @@ class Contents:
             found.append({"name": model.name, "version": model.version, "files": view["files"]})
         return found
 
-    def _all_models(self, workspace_id: str, ids: Sequence[str]) -> tuple[ServedModel, ...]:
+    def _all_models(self, workspace_id: str, ids: Sequence[str]) -> tuple[ModelVersion, ...]:
         found = tuple(self._model(workspace_id, each) for each in ids)
         named = [each.id for each in found]
         twice = {each for each in named if named.count(each) > 1}
@@ -94,13 +95,13 @@ class Contents:
             raise WebserviceException(f"Model {', '.join(sorted(twice))} is named twice.")
         return found
 
-    def _model(self, workspace_id: str, model_id: str) -> ServedModel:
+    def _model(self, workspace_id: str, model_id: str) -> ModelVersion:
         name, _, version = model_id.rpartition(":")
         if name and version.isdigit():
             view = self._models.get(_SERVER, workspace_id, name, int(version))
         else:
             view = self._models.get(_SERVER, workspace_id, model_id)
-        return ServedModel.from_json(view)
+        return ModelVersion.from_json(view)
 
     def _check_script(self, snapshot_id: str | None, entry_script: str | None) -> None:
         if snapshot_id is None or not self._shelf.snapshots.has(snapshot_id):
@@ -110,7 +111,7 @@ class Contents:
             near = ", ".join(path for path in paths if path.endswith(".py")) or "none"
             raise WebserviceException(f"There is no entry script '{entry_script}'. Python files there: {near}.")
 
-    def _without_code(self, workspace_id: str, models: tuple[ServedModel, ...], description: str | None) -> Content:
+    def _without_code(self, workspace_id: str, models: tuple[ModelVersion, ...], description: str | None) -> Content:
         if len(models) != 1:
             raise WebserviceException(
                 f"Without an inference_config exactly one model is served, not {len(models)}. Pass "
@@ -133,7 +134,7 @@ class Contents:
             entry_script=None,
             folder=None,
             python=None,
-            environment=LockedEnvironment(definition.get("name"), resolved.lock.hash, resolved.said),
+            environment=WantedEnvironment(resolved.lock.hash, definition.get("name"), resolved.said),
             environment_variables={},
             definition=definition,
             notices=(*(str(each) for each in resolved.lock.substitutions), *resolved.lock.notices),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lapis.domain import service_moves as moves
+from lapis.domain.job import Job, ServedModel, ServicePart
 from lapis.domain.run import RunRecord
 from lapis.domain.service import BROKEN, EXPERIMENT, READY, SERVICE_RUN, ServiceRecord, Slot, Version
 from lapis.errors import AzureMLException, NotFound
@@ -129,38 +130,35 @@ class ServiceKeeper:
     def _new_run(self, service: ServiceRecord, name: str, version: Version, slot: Slot) -> NewRun:
         content, settings = slot.content, slot.settings.over(service.settings)
         here = service.target is None or self._computes.is_here(service.workspace_id, service.target)
-        section = {
-            "id": service.id,
-            "name": service.name,
-            "version": name,
-            "revision": slot.revision,
-            "port": version.port,
-            "place": version.place,
-            "sockets": self._sockets if here else None,
-            "host": self._services.host if here else None,
-            "models": self._contents.files_of(service.workspace_id, content),
-            "entry_script": content.entry_script,
-            "folder": content.folder,
-            "no_code": None if content.no_code is None else content.no_code.to_json(),
-            "replicas": settings.replicas(service.kind, os.cpu_count() or 1),
-            "limits": settings.limits(),
-            "probe": settings.probe(),
-            "collect": bool(settings.collect_model_data),
-            "app_insights": bool(settings.enable_app_insights),
-        }
-        job = {
-            "script": None,
-            "command": None,
-            "arguments": [],
-            "python": content.python,
-            "environment": None if content.environment is None else content.environment.to_json(),
-            "environment_variables": {**settings.thread_variables(), **content.environment_variables},
-            "node_count": 1,
-            "watch": [],
-            "collect_outputs": False,
-            "notices": list(content.notices),
-            "service": section,
-        }
+        models = self._contents.files_of(service.workspace_id, content)
+        part = ServicePart(
+            id=service.id,
+            name=service.name,
+            version=name,
+            revision=slot.revision,
+            port=version.port,
+            place=version.place,
+            sockets=self._sockets if here else None,
+            host=self._services.host if here else None,
+            models=tuple(ServedModel.from_json(model) for model in models),
+            entry_script=content.entry_script,
+            folder=content.folder,
+            no_code=content.no_code,
+            replicas=settings.replicas(service.kind, os.cpu_count() or 1),
+            limits=settings.limits(),
+            probe=settings.probe(),
+            collect=bool(settings.collect_model_data),
+            app_insights=bool(settings.enable_app_insights),
+        )
+        job = Job(
+            python=content.python,
+            environment=content.environment,
+            environment_variables={**settings.thread_variables(), **content.environment_variables},
+            watch=(),
+            collect_outputs=False,
+            notices=content.notices,
+            service=part,
+        )
         return NewRun(
             experiment=EXPERIMENT,
             run_id=f"{service.name}-{slot.revision}-{uuid.uuid4().hex[:12]}",

@@ -15,6 +15,8 @@ from lapis.domain import service_moves as moves
 from lapis.domain import service_tokens
 from lapis.domain import service_traffic as traffic
 from lapis.domain.deployment import NewKey, NewService, ServiceChange
+from lapis.domain.job import Job, ServicePart
+from lapis.domain.launch import FrontLaunch
 from lapis.domain.run import RunRecord, check_labels
 from lapis.domain.service import (
     NO_LABELS,
@@ -100,7 +102,7 @@ class Services:
             raise WebserviceException(f"Only an AksEndpoint has versions; '{new.name}' cannot have '{new.version}'.")
         new.settings.check(new.kind, new.keys)
         if new.target is not None:
-            self._computes.check_job(workspace_id, new.target, {})
+            self._computes.check_job(workspace_id, new.target, Job())
 
     def _add(self, workspace_id: str, new: NewService, content: Content, port: int) -> dict[str, Any]:
         now = self._now()
@@ -431,17 +433,16 @@ class Services:
         routes = traffic.routes(service) if version == service.gateway else []
         return {"auth": auth, "routes": [route._asdict() for route in routes]}
 
-    def secrets(self, run: RunRecord) -> dict[str, Any]:
+    def secrets(self, run: RunRecord, part: ServicePart) -> FrontLaunch:
         """What goes along when a front is launched, and is stored with no run."""
-        section = (run.job or {})["service"]
-        live = self.live(self._shelf.services.get(run.workspace_id, section["id"]), section["version"])
-        found = {"live": live, "live_mark": _mark(live)}
-        return found if section["sockets"] else {**found, "front_lock": self._contents.front_lock()}
+        service = self._shelf.services.get(run.workspace_id, part.id)
+        live = self.live(service, part.version)
+        return FrontLaunch(live, _mark(live), None if part.sockets else self._contents.front_lock())
 
     def told(self, run: RunRecord, told: Mapping[str, Any]) -> dict[str, Any] | None:
         """What the front of a run says; what it is to know, if that is not what it knows."""
-        section = (run.job or {}).get("service")
-        if section is None:
+        part = run.job.service if run.job is not None else None
+        if part is None:
             return None
         known = self.reports.get(run.id, (0.0, {}))[1]
         self.reports[run.id] = (self._now(), told)
@@ -449,12 +450,12 @@ class Services:
         if before != after or (known.get("front") or {}).get("error") != (told.get("front") or {}).get("error"):
             self._wake()
         try:
-            service = self._shelf.services.get(run.workspace_id, section["id"])
+            service = self._shelf.services.get(run.workspace_id, part.id)
         except NotFound:
             return None  # deleted: its run is about to be stopped
-        if section["version"] not in service.versions:
+        if part.version not in service.versions:
             return None
-        live = self.live(service, section["version"])
+        live = self.live(service, part.version)
         mark = _mark(live)
         return None if told.get("live") == mark else {**live, "mark": mark}
 
