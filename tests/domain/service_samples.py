@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from lapis.domain.job import NoCode, WantedEnvironment
-from lapis.domain.service import Labels, Leaving, ServiceRecord, Slot, Version
+from lapis.domain.service import Leaving, ServiceRecord, Slot, Version
 from lapis.domain.service_content import Content, ModelVersion, Origin
 from lapis.domain.service_settings import ServiceSettings
 
@@ -22,27 +22,18 @@ CONTENT = Content(
     notices=("a notice",),
     description="what it serves",
     no_code=NoCode("onnx", "model.onnx"),
-    origin=Origin("score.py", "/source", "/home", ("beside.py",)),
+    origin=Origin("score.py", "/home", "/source", ("beside.py",)),
     image="image:1",
 )
-LABELS = Labels("said of it", {"tag": None, "other": "value"}, {"property": "fixed"})
+LABELS: dict[str, Any] = {
+    "description": "said of it",
+    "tags": {"tag": None, "other": "value"},
+    "properties": {"property": "fixed"},
+}
 
 
 def slot(revision: int = 1, **more: Any) -> Slot:
-    fresh = Slot(
-        revision=revision,
-        content=CONTENT,
-        settings=ServiceSettings(cpu_cores=1.5),
-        restart_at=100.0,
-        state="starting",
-        run=None,
-        runs=(),
-        restarts=0,
-        ready_at=None,
-        why=None,
-        error=None,
-    )
-    return replace(fresh, **more)
+    return replace(Slot(revision, CONTENT, ServiceSettings(cpu_cores=1.5), restart_at=100.0), **more)
 
 
 FULL_SLOT = slot(
@@ -51,17 +42,7 @@ FULL_SLOT = slot(
 
 
 def version(**more: Any) -> Version:
-    fresh = Version(
-        port=30000,
-        place="place",
-        traffic=100,
-        wanted=slot(),
-        serving=None,
-        address=None,
-        is_control=True,
-        labels=LABELS,
-    )
-    return replace(fresh, **more)
+    return replace(Version(30000, "place", 100, slot(), **LABELS), **more)
 
 
 FULL_VERSION = version(wanted=slot(2), serving=FULL_SLOT, address="h:1", is_control=False, traffic=30)
@@ -75,18 +56,15 @@ def service(versions: dict[str, Version] | None = None, **more: Any) -> ServiceR
         workspace_id="workspace",
         name="abc",
         created_at=1.0,
-        kind="AKSENDPOINT",
-        target=None,
-        settings=ServiceSettings(auth_enabled=True),
-        sealed="sealed",
-        created_by="somebody",
         updated_at=2.0,
+        kind="AKSENDPOINT",
+        sealed="sealed",
+        versions=there,
+        settings=ServiceSettings(auth_enabled=True),
         gateway=first,
         default=first,
-        versions=there,
-        leaving=(),
-        deleting=False,
-        labels=LABELS,
+        created_by="somebody",
+        **LABELS,
     )
     return replace(fresh, **more)
 
@@ -95,6 +73,6 @@ FULL_SERVICE = service(
     {"one": FULL_VERSION, "two": version()},
     default="two",
     target="cluster",
-    leaving=(Leaving("c", 7.0, None), Leaving("d", None, "two")),
+    leaving=(Leaving("c", 7.0), Leaving("d", until="two")),
     deleting=True,
 )

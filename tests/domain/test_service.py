@@ -10,7 +10,7 @@ import pytest
 
 from lapis.domain.service import ServiceRecord, check_service_name, state_of, worst
 from lapis.errors import WebserviceException
-from tests.domain.service_samples import CONTENT, FULL_SERVICE, FULL_SLOT, FULL_VERSION, LABELS, service, slot
+from tests.domain.service_samples import CONTENT, FULL_SERVICE, FULL_SLOT, FULL_VERSION, service, slot
 
 
 @pytest.mark.parametrize("name", ["abc", "a-1", "a" * 32])
@@ -29,10 +29,9 @@ def test_what_is_written_of_a_service_is_what_is_read() -> None:
         assert ServiceRecord.from_json(json.loads(json.dumps(each.to_json()))) == each
 
 
-@pytest.mark.parametrize("value", [FULL_SERVICE, FULL_VERSION, FULL_SLOT, CONTENT, LABELS, *CONTENT.models])
+@pytest.mark.parametrize("value", [FULL_SERVICE, FULL_VERSION, FULL_SLOT, CONTENT, *CONTENT.models])
 def test_every_field_is_written(value: Any) -> None:
-    names = {each.name for each in fields(value)} - {"labels"}  # which are written beside the others
-    assert names <= set(value.to_json())
+    assert {each.name for each in fields(value)} == set(value.to_json())
 
 
 def test_a_service_is_not_changed_in_place() -> None:
@@ -48,10 +47,10 @@ def test_what_another_release_kept_can_be_read() -> None:
     kept_version = {"port": 1, "address": "h:1", "traffic": 100, "wanted": kept_slot, "serving": None, "place": "p",
                     "is_control": True, "description": None, "tags": {}, "properties": {}, "later": {}}  # fmt: skip
     kept = {"id": "i", "workspace_id": "w", "name": "abc", "created_at": 1.0, "kind": "ACI", "target": None,
-            "settings": {"cpu_cores": 1, "invented_later": [1]}, "sealed": "s", "versions": {"": kept_version},
-            "later": True}  # fmt: skip
+            "settings": {"cpu_cores": 1, "invented_later": [1], "ssl_enabled": "yes"},
+            "sealed": "s", "versions": {"": kept_version}, "updated_at": 1.0, "later": True}  # fmt: skip
     found = ServiceRecord.from_json(kept)
-    assert found.settings.to_json() == {"cpu_cores": 1} and found.updated_at == 1.0 and not found.deleting
+    assert found.settings.to_json() == {"cpu_cores": 1, "ssl_enabled": "yes"} and not found.deleting
     wanted = found.version("").wanted
     assert wanted.content.image is None and wanted.content.notices == () and wanted.settings.cpu_cores == 1
 
@@ -72,5 +71,5 @@ def test_azures_words() -> None:
 
 
 def test_properties_stay_and_tags_change() -> None:
-    changed = LABELS.with_tags({"tag": "now"}, ["other"]).with_properties("it", {"more": "1"})
+    changed = FULL_SERVICE.labels.with_tags({"tag": "now"}, ["other"]).with_properties("it", {"more": "1"})
     assert changed.tags == {"tag": "now"} and changed.properties == {"property": "fixed", "more": "1"}

@@ -20,7 +20,7 @@ def test_what_serves_goes_on_until_its_successor_is_ready() -> None:
     assert begun is not None
     again = moves.rolled(begun, "", CONTENT, SETTINGS, 160.0)
     assert again.version("").serving == there.serving
-    assert again.leaving == (Leaving("b", 160.0, None),)  # the one that never came to serve is not wanted
+    assert again.leaving == (Leaving("b", 160.0),)  # the one that never came to serve is not wanted
     wanted = again.version("").wanted
     begun = moves.slot_changed(again, "", wanted, moves.started(wanted, "c"))
     assert begun is not None
@@ -28,8 +28,8 @@ def test_what_serves_goes_on_until_its_successor_is_ready() -> None:
     after = ready.version("")
     assert after.serving is None and after.address == "h:1"
     assert after.wanted.state == "ready" and after.wanted.ready_at == 200.0
-    assert ready.leaving == (Leaving("b", 160.0, None), Leaving("a", 200.0 + moves.DRAIN, None))
-    assert moves.runs_gone(ready, ["b"]).leaving == (Leaving("a", 200.0 + moves.DRAIN, None),)
+    assert ready.leaving == (Leaving("b", 160.0), Leaving("a", 200.0 + moves.DRAIN))
+    assert moves.runs_gone(ready, ["b"]).leaving == (Leaving("a", 200.0 + moves.DRAIN),)
 
 
 def test_nothing_becomes_of_a_revision_that_is_not_wanted_any_more() -> None:
@@ -63,7 +63,7 @@ def test_the_version_at_which_requests_come_in_goes_when_the_default_one_has_its
     heir = left.version("two")
     assert left.gateway == "two" and (heir.port, heir.place, heir.wanted.revision) == (1, "first", 2)
     assert heir.serving is not None and heir.serving.run == "b"
-    assert left.leaving == (Leaving("a", None, "two"),)
+    assert left.leaving == (Leaving("a", until="two"),)
     begun = moves.slot_changed(left, "two", heir.wanted, moves.started(heir.wanted, "c"))
     assert begun is not None
     done = moves.became_ready(begun, "two", "c", "h:1", 200.0)

@@ -21,22 +21,6 @@ UNKNOWN_BY_THEN = 4.0  # seconds after which nobody sends requests to a version 
 _NOT_ITS_FAULT = ("ExitStatusUnknown", "NodeLost", "AgentLost", "Signal")
 
 
-def new_slot(revision: int, content: Content, settings: ServiceSettings, now: float) -> Slot:
-    return Slot(
-        revision=revision,
-        content=content,
-        settings=settings,
-        restart_at=now,
-        state=STARTING,
-        run=None,
-        runs=(),
-        restarts=0,
-        ready_at=None,
-        why=None,
-        error=None,
-    )
-
-
 # -- the service
 
 
@@ -44,7 +28,7 @@ def rolled(service: ServiceRecord, name: str, content: Content, settings: Servic
     """The next revision of a version is wanted now; what serves goes on until it is ready."""
     version = service.versions[name]
     before = version.wanted
-    slot = new_slot(before.revision + 1, content, settings, now)
+    slot = Slot(before.revision + 1, content, settings, restart_at=now)
     if before.state == READY:
         return with_version(service, name, replace(version, wanted=slot, serving=before))
     dropped = [before.run] if before.run else []
@@ -85,7 +69,7 @@ def version_deleted(service: ServiceRecord, name: str, now: float) -> ServiceRec
     heir = replace(left.versions[left.default], place=gone.place, port=gone.port)
     left = with_version(replace(left, gateway=left.default), left.default, heir)
     left = rolled(left, left.default, heir.wanted.content, heir.wanted.settings, now)
-    return replace(left, leaving=(*left.leaving, *(Leaving(run, None, left.default) for run in gone.runs)))
+    return replace(left, leaving=(*left.leaving, *(Leaving(run, until=left.default) for run in gone.runs)))
 
 
 def runs_gone(service: ServiceRecord, runs: Collection[str]) -> ServiceRecord:
@@ -97,7 +81,7 @@ def with_version(service: ServiceRecord, name: str, version: Version) -> Service
 
 
 def _let_go(service: ServiceRecord, runs: Iterable[str], cancel_at: float) -> ServiceRecord:
-    return replace(service, leaving=(*service.leaving, *(Leaving(run, cancel_at, None) for run in runs)))
+    return replace(service, leaving=(*service.leaving, *(Leaving(run, cancel_at) for run in runs)))
 
 
 def _is_same(one: Slot, other: Slot) -> bool:

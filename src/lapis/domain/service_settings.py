@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Mapping, NamedTuple, TypeVar
 
-from lapis.domain.fields import LONGEST, shown
-from lapis.errors import WebserviceException
+from lapis.domain.values import MOST_CHARACTERS, Value, within
+from lapis.errors import UserErrorException, WebserviceException
 
 ACI, AKS, ENDPOINT, LOCAL, PROFILED = "ACI", "AKS", "AKSENDPOINT", "LOCAL", "PROFILE"
 KINDS = (ACI, AKS, ENDPOINT, LOCAL)
@@ -18,6 +18,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXP
 
 _DAY = 86400
 _REPLICAS = 1000
+_OF_VERSION = "of_version"
 T = TypeVar("T")
 
 
@@ -43,130 +44,90 @@ class Defaults(NamedTuple):
 AZURE = Defaults()
 
 
-class Keys(NamedTuple):
+@dataclass(frozen=True)
+class Keys(Value):
     """Keys that somebody chose for a service."""
 
-    primary: str | None = None
-    secondary: str | None = None
+    primary: str | None = field(default=None, repr=False)
+    secondary: str | None = field(default=None, repr=False)
 
 
 NO_KEYS = Keys()
 
 
-# -- what a setting may be
-
-
-class _Number(NamedTuple):
-    most: float
-
-    def check(self, name: str, value: Any) -> None:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= self.most:
-            raise WebserviceException(
-                f"{name} must be a number greater than 0, and at most {self.most:g}, not {shown(value)}."
-            )
-
-
-class _Whole(NamedTuple):
-    least: int
-    most: int
-
-    def check(self, name: str, value: Any) -> None:
-        if isinstance(value, bool) or not isinstance(value, int) or not self.least <= value <= self.most:
-            raise WebserviceException(
-                f"{name} must be a whole number from {self.least} to {self.most}, not {shown(value)}."
-            )
-
-
-class _Flag(NamedTuple):
-    def check(self, name: str, value: Any) -> None:
-        if not isinstance(value, bool):
-            raise WebserviceException(f"{name} must be True or False, not {shown(value)}.")
-
-
-class _Text(NamedTuple):
-    def check(self, name: str, value: Any) -> None:
-        if not isinstance(value, str) or len(value) > LONGEST:
-            raise WebserviceException(f"{name} must be text of {LONGEST} characters at most, not {shown(value)}.")
-
-
-def _common(rule: Any) -> Any:
+def _common(bounds: Mapping[str, Any] = {}) -> Any:
     """A setting that all versions of an endpoint share."""
-    return field(default=None, metadata={"rule": rule, "of_version": False})
+    return field(default=None, metadata=bounds)
 
 
-def _own(rule: Any) -> Any:
+def _own(bounds: Mapping[str, Any] = {}) -> Any:
     """A setting that each version of an endpoint has for itself."""
-    return field(default=None, metadata={"rule": rule, "of_version": True})
+    return field(default=None, metadata={**bounds, _OF_VERSION: True})
 
 
 @dataclass(frozen=True)
-class ServiceSettings:
+class ServiceSettings(Value):
     """None stands for what Azure takes by default."""
 
-    cpu_cores: float | None = _own(_Number(100_000))
-    memory_gb: float | None = _own(_Number(1_000_000))
-    cpu_cores_limit: float | None = _own(_Number(100_000))
-    memory_gb_limit: float | None = _own(_Number(1_000_000))
-    gpu_cores: int | None = _own(_Whole(0, 1000))
-    collect_model_data: bool | None = _own(_Flag())
+    cpu_cores: float | None = _own(within(0.001, 100_000))
+    memory_gb: float | None = _own(within(0.001, 1_000_000))
+    cpu_cores_limit: float | None = _own(within(0.001, 100_000))
+    memory_gb_limit: float | None = _own(within(0.001, 1_000_000))
+    gpu_cores: int | None = _own(within(0, 1000))
+    collect_model_data: bool | None = _own()
 
-    num_replicas: int | None = _own(_Whole(1, _REPLICAS))
-    autoscale_enabled: bool | None = _own(_Flag())
-    autoscale_min_replicas: int | None = _own(_Whole(1, _REPLICAS))
-    autoscale_max_replicas: int | None = _own(_Whole(1, _REPLICAS))
-    autoscale_refresh_seconds: int | None = _own(_Whole(1, _DAY))
-    autoscale_target_utilization: int | None = _own(_Whole(1, 100))
+    num_replicas: int | None = _own(within(1, _REPLICAS))
+    autoscale_enabled: bool | None = _own()
+    autoscale_min_replicas: int | None = _own(within(1, _REPLICAS))
+    autoscale_max_replicas: int | None = _own(within(1, _REPLICAS))
+    autoscale_refresh_seconds: int | None = _own(within(1, _DAY))
+    autoscale_target_utilization: int | None = _own(within(1, 100))
 
-    scoring_timeout_ms: int | None = _own(_Whole(1, _DAY * 1000))
-    replica_max_concurrent_requests: int | None = _own(_Whole(1, 100_000))
-    max_request_wait_time: int | None = _own(_Whole(1, _DAY * 1000))
+    scoring_timeout_ms: int | None = _own(within(1, _DAY * 1000))
+    replica_max_concurrent_requests: int | None = _own(within(1, 100_000))
+    max_request_wait_time: int | None = _own(within(1, _DAY * 1000))
 
-    period_seconds: int | None = _own(_Whole(1, _DAY))
-    initial_delay_seconds: int | None = _own(_Whole(0, _DAY))
-    timeout_seconds: int | None = _own(_Whole(1, _DAY))
-    success_threshold: int | None = _own(_Whole(1, _REPLICAS))
-    failure_threshold: int | None = _own(_Whole(1, _REPLICAS))
+    period_seconds: int | None = _own(within(1, _DAY))
+    initial_delay_seconds: int | None = _own(within(0, _DAY))
+    timeout_seconds: int | None = _own(within(1, _DAY))
+    success_threshold: int | None = _own(within(1, _REPLICAS))
+    failure_threshold: int | None = _own(within(1, _REPLICAS))
 
-    auth_enabled: bool | None = _common(_Flag())
-    token_auth_enabled: bool | None = _common(_Flag())
-    enable_app_insights: bool | None = _common(_Flag())
-    traffic_percentile: int | None = _common(_Whole(0, 100))
-    port: int | None = _common(_Whole(1, 65535))
+    auth_enabled: bool | None = _common()
+    token_auth_enabled: bool | None = _common()
+    enable_app_insights: bool | None = _common()
+    traffic_percentile: int | None = _common(within(0, 100))
+    port: int | None = _common(within(1, 65535))
 
     # what only a cloud has: kept, shown and not used
-    location: str | None = _common(_Text())
-    namespace: str | None = _common(_Text())
-    blobfuse_enabled: bool | None = _common(_Flag())
-    dns_name_label: str | None = _common(_Text())
-    ssl_enabled: bool | None = _common(_Flag())
-    ssl_cname: str | None = _common(_Text())
-    ssl_cert_pem_file: str | None = _common(_Text())
-    ssl_key_pem_file: str | None = _common(_Text())
-    cmk_vault_base_url: str | None = _common(_Text())
-    cmk_key_name: str | None = _common(_Text())
-    cmk_key_version: str | None = _common(_Text())
-    vnet_name: str | None = _common(_Text())
-    subnet_name: str | None = _common(_Text())
-
-    def to_json(self) -> dict[str, Any]:
-        """Those that are given."""
-        return {name: value for name, value in self.__dict__.items() if value is not None}
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> ServiceSettings:
-        """As they were kept, perhaps by another release: what this one does not know is left out."""
-        return cls(**{name: value for name, value in body.items() if name in _RULES})
+    location: str | None = _common()
+    namespace: str | None = _common()
+    blobfuse_enabled: bool | None = _common()
+    dns_name_label: str | None = _common()
+    ssl_enabled: bool | None = _common()
+    ssl_cname: str | None = _common()
+    ssl_cert_pem_file: str | None = _common()
+    ssl_key_pem_file: str | None = _common()
+    cmk_vault_base_url: str | None = _common()
+    cmk_key_name: str | None = _common()
+    cmk_key_version: str | None = _common()
+    vnet_name: str | None = _common()
+    subnet_name: str | None = _common()
 
     @classmethod
     def asked(cls, body: Mapping[str, Any]) -> ServiceSettings:
-        """As somebody asks for them: each is known, and within its bounds."""
-        unknown = [str(name) for name in body if name not in _RULES]
-        if unknown:
-            raise WebserviceException(f"A service has no setting {shown(unknown[0])}. Known: {', '.join(_RULES)}.")
-        for name, value in body.items():
-            if value is not None:
-                _RULES[name].check(name, value)
-        return cls(**body)
+        """As a user of the SDK asks for them, who expects another class of error."""
+        try:
+            return cls.checked(dict(body), "settings")
+        except UserErrorException as error:
+            raise WebserviceException(error.message) from None
+
+    @classmethod
+    def _read(cls, value: Any, strict: bool) -> Any:
+        """What was kept is taken as it is: no setting of another release may keep a service from being read."""
+        if strict:
+            return super()._read(value, strict)
+        return cls(**{name: found for name, found in value.items() if name in _NAMES})
 
     # -- changed
 
@@ -181,7 +142,7 @@ class ServiceSettings:
 
     def of_version(self) -> ServiceSettings:
         """Those that each version of an endpoint has for itself."""
-        return ServiceSettings(**{name: value for name, value in self.to_json().items() if name in _OF_VERSION})
+        return ServiceSettings(**{name: value for name, value in self.to_json().items() if name in _NAMES_OF_VERSION})
 
     def over(self, others: ServiceSettings) -> ServiceSettings:
         """These, and of the others what these leave open."""
@@ -230,7 +191,7 @@ class ServiceSettings:
             raise WebserviceException(f"autoscale_min_replicas={least} is more than autoscale_max_replicas={most}.")
 
     def _check_access(self, kind: str, keys: Keys) -> None:
-        chosen = {f"{which}_key": key for which, key in keys._asdict().items() if key}
+        chosen = {f"{which}_key": key for which, key in keys.to_json().items() if key}
         for name, key in chosen.items():
             check_key(name, key)
         if self.token_auth_enabled and kind not in CLUSTER_KINDS:
@@ -296,8 +257,8 @@ class ServiceSettings:
         return {name: count for name in THREADS}
 
 
-_RULES = {each.name: each.metadata["rule"] for each in fields(ServiceSettings)}
-_OF_VERSION = frozenset(each.name for each in fields(ServiceSettings) if each.metadata["of_version"])
+_NAMES = frozenset(each.name for each in fields(ServiceSettings))
+_NAMES_OF_VERSION = frozenset(each.name for each in fields(ServiceSettings) if _OF_VERSION in each.metadata)
 
 
 def given(value: T | None, default: T) -> T:
@@ -305,5 +266,5 @@ def given(value: T | None, default: T) -> T:
 
 
 def check_key(name: str, key: str) -> None:
-    if len(key) < 8 or len(key) > LONGEST or not key.isprintable():
+    if len(key) < 8 or len(key) > MOST_CHARACTERS or not key.isprintable():
         raise WebserviceException(f"{name} must be text of 8 characters at least.")

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from lapis.domain.service import check_service_name
-from lapis.domain.service_settings import CLUSTER_KINDS, ENDPOINT
+from lapis.domain.service_settings import CLUSTER_KINDS, ENDPOINT, ServiceSettings
 from lapis.errors import UserErrorException, WebserviceException
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _sent(workspace: Workspace, new: dict[str, Any], show_output: bool) -> Any:
 
 def change(workspace: Workspace, given: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """What an update asks for: `given` as its caller has it, `settings` as the server keeps them."""
-    asked: dict[str, Any] = {"settings": {name: value for name, value in settings.items() if value is not None}}
+    asked: dict[str, Any] = {"settings": ServiceSettings.asked(settings).to_json()}
     image, models, inference_config = given.get("image"), given.get("models"), given.get("inference_config")
     if image is not None and (models is not None or inference_config is not None):
         raise WebserviceException("update() takes an image, or models and inference_config; not both.")

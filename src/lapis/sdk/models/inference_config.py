@@ -152,9 +152,7 @@ class InferenceConfig:
     def _origin(self) -> Origin:
         """Where the code came from, for `LocalWebservice.reload`."""
         folder = None if self.source_directory is None else os.path.abspath(self.source_directory)
-        return Origin(
-            entry_script=self.entry_script, source_directory=folder, cwd=os.getcwd(), beside=tuple(self._beside)
-        )
+        return Origin(self.entry_script, os.getcwd(), folder, tuple(self._beside))
 
     def _environment(self, workspace: Workspace) -> tuple[Any, list[str]]:
         """Its own copy, without the container that Azure would have built; and what is therefore not used."""

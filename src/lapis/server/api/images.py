@@ -23,7 +23,7 @@ def find(system: TheSystem, actor: TheActor, workspace_id: str) -> Response:
 
 @router.post("/images")
 def create(system: TheSystem, actor: TheActor, workspace_id: str, new: Asked) -> Response:
-    return answer(system.images.create(actor, workspace_id, NewImage.from_json(new)), 201)
+    return answer(system.images.create(actor, workspace_id, NewImage.checked(new, "image")), 201)
 
 
 @router.get("/images/{name}")
@@ -38,7 +38,7 @@ def version(system: TheSystem, actor: TheActor, workspace_id: str, name: str, ve
 
 @router.patch("/images/{name}/{version}")
 def change(system: TheSystem, actor: TheActor, workspace_id: str, name: str, version: int, change: Asked) -> Response:
-    return answer(system.images.change(actor, workspace_id, name, version, ImageChange.from_json(change)))
+    return answer(system.images.change(actor, workspace_id, name, version, ImageChange.checked(change, "change")))
 
 
 @router.delete("/images/{name}/{version}")
@@ -49,7 +49,7 @@ def delete(system: TheSystem, actor: TheActor, workspace_id: str, name: str, ver
 
 @router.post("/packages")
 def package(system: TheSystem, actor: TheActor, workspace_id: str, new: Asked) -> Response:
-    return answer(system.images.create(actor, workspace_id, NewImage.from_json(new), PACKAGE), 201)
+    return answer(system.images.create(actor, workspace_id, NewImage.checked(new, "image"), PACKAGE), 201)
 
 
 @router.get("/packages/{name}/{version}")
@@ -59,7 +59,7 @@ def get_package(system: TheSystem, actor: TheActor, workspace_id: str, name: str
 
 @router.post("/profiles")
 def profile(system: TheSystem, actor: TheActor, workspace_id: str, new: Asked) -> Response:
-    return answer(system.profiles.create(actor, workspace_id, NewProfile.from_json(new)), 201)
+    return answer(system.profiles.create(actor, workspace_id, NewProfile.checked(new, "profile")), 201)
 
 
 @router.get("/profiles/{name}")

@@ -20,7 +20,7 @@ def find(system: TheSystem, actor: TheActor, workspace_id: str) -> Response:
 
 @router.post("")
 def deploy(system: TheSystem, actor: TheActor, workspace_id: str, new: Asked) -> Response:
-    return answer(system.services.deploy(actor, workspace_id, NewService.from_json(new)), 201)
+    return answer(system.services.deploy(actor, workspace_id, NewService.checked(new, "service")), 201)
 
 
 @router.get("/{name}")
@@ -30,7 +30,7 @@ def get(system: TheSystem, actor: TheActor, workspace_id: str, name: str) -> Res
 
 @router.patch("/{name}")
 def update(system: TheSystem, actor: TheActor, workspace_id: str, name: str, change: Asked) -> Response:
-    return answer(system.services.update(actor, workspace_id, name, ServiceChange.from_json(change)))
+    return answer(system.services.update(actor, workspace_id, name, ServiceChange.checked(change, "change")))
 
 
 @router.delete("/{name}")
@@ -59,7 +59,7 @@ def keys(system: TheSystem, actor: TheActor, workspace_id: str, name: str) -> Re
 
 @router.post("/{name}/keys")
 def regenerate(system: TheSystem, actor: TheActor, workspace_id: str, name: str, new: Asked) -> Response:
-    return answer(system.services.regenerate(actor, workspace_id, name, NewKey.from_json(new)))
+    return answer(system.services.regenerate(actor, workspace_id, name, NewKey.checked(new, "key")))
 
 
 @router.post("/{name}/token")
@@ -71,16 +71,16 @@ def token(system: TheSystem, actor: TheActor, workspace_id: str, name: str) -> R
 def create_version(
     system: TheSystem, actor: TheActor, workspace_id: str, name: str, version: str, change: Asked
 ) -> Response:
-    return answer(
-        system.services.create_version(actor, workspace_id, name, version, ServiceChange.from_json(change)), 201
-    )
+    asked = ServiceChange.checked(change, "change")
+    return answer(system.services.create_version(actor, workspace_id, name, version, asked), 201)
 
 
 @router.patch("/{name}/versions/{version}")
 def update_version(
     system: TheSystem, actor: TheActor, workspace_id: str, name: str, version: str, change: Asked
 ) -> Response:
-    return answer(system.services.update_version(actor, workspace_id, name, version, ServiceChange.from_json(change)))
+    asked = ServiceChange.checked(change, "change")
+    return answer(system.services.update_version(actor, workspace_id, name, version, asked))
 
 
 @router.delete("/{name}/versions/{version}")

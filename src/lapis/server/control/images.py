@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lapis.domain.deployment import NewContent
-from lapis.domain.fields import Fields
 from lapis.domain.service import Labels, check_service_name
 from lapis.domain.service_content import Content
+from lapis.domain.values import Value, at_most
 from lapis.errors import NotFound, WebserviceException
 from lapis.server.control.access import Actor
 from lapis.server.control.service_content import Contents
@@ -20,33 +20,19 @@ from lapis.server.store.assets import IMAGE, PACKAGE, Asset
 
 
 @dataclass(frozen=True)
-class NewImage:
-    name: str
-    content: NewContent
-    labels: Labels
-
-    @classmethod
-    def from_json(cls, body: Any) -> NewImage:
-        with Fields(body, "An image") as fields:
-            return cls(
-                name=fields.text("name"),
-                content=NewContent.from_json(fields.given("content")),
-                labels=Labels(
-                    fields.text_or_none("description"), fields.labels("tags"), fields.texts_by_name("properties")
-                ),
-            )
+class NewImage(Value):
+    name: str = field(metadata=at_most(255))
+    content: NewContent = field(default_factory=NewContent)
+    description: str | None = None
+    tags: Mapping[str, str | None] = field(default_factory=dict, metadata=at_most(1000))
+    properties: Mapping[str, str] = field(default_factory=dict, metadata=at_most(1000))
 
 
 @dataclass(frozen=True)
-class ImageChange:
-    tags: Mapping[str, str | None]
-    remove_tags: tuple[str, ...]
-    properties: Mapping[str, str]
-
-    @classmethod
-    def from_json(cls, body: Any) -> ImageChange:
-        with Fields(body, "A change of an image") as fields:
-            return cls(fields.labels("tags"), fields.texts("remove_tags"), fields.texts_by_name("properties"))
+class ImageChange(Value):
+    tags: Mapping[str, str | None] = field(default_factory=dict, metadata=at_most(1000))
+    remove_tags: tuple[str, ...] = field(default=(), metadata=at_most(1000))
+    properties: Mapping[str, str] = field(default_factory=dict, metadata=at_most(1000))
 
 
 class Images:
@@ -63,7 +49,8 @@ class Images:
         if kind == IMAGE:
             check_service_name(new.name)
         content = self._contents.of_new(workspace_id, new.content, None)
-        body = {"content": content.to_json(), **new.labels.to_json()}
+        labels = Labels(new.description).with_tags(new.tags).with_properties(new.name, new.properties)
+        body = {"content": content.to_json(), **labels._asdict()}
         asset = Asset(str(uuid.uuid4()), workspace_id, kind, new.name, self._now(), body=body)
         return self._view(self._shelf.assets.add(asset, lambda newest: None))
 
@@ -79,9 +66,9 @@ class Images:
         actor.may_change_workspace()
 
         def apply(found: Asset) -> Asset:
-            labels = Labels.from_json(found.body).with_tags(change.tags, change.remove_tags)
+            labels = _labels(found).with_tags(change.tags, change.remove_tags)
             labels = labels.with_properties(f"image {name}:{version}", change.properties)
-            return replace(found, body={**found.body, **labels.to_json()})
+            return replace(found, body={**found.body, **labels._asdict()})
 
         asset = self._asset(workspace_id, name, version)
         return self._view(self._shelf.assets.change(workspace_id, asset.id, apply))
@@ -120,7 +107,7 @@ class Images:
             "name": asset.name,
             "version": asset.version,
             "created_at": asset.created_at,
-            **Labels.from_json(asset.body).to_json(),
+            **_labels(asset)._asdict(),
             "content": content.to_json(),
             "models": [model.id for model in content.models],
         }
@@ -129,3 +116,7 @@ class Images:
             lock = self._workshop.lock(content.environment.lock) if content.environment is not None else None
             view["lock"] = None if lock is None else {"python": lock.python, "packages": lock.packages}
         return view
+
+
+def _labels(asset: Asset) -> Labels:
+    return Labels(asset.body["description"], asset.body["tags"], asset.body["properties"])

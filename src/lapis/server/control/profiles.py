@@ -9,49 +9,42 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lapis.domain.deployment import NewContent, NewService
-from lapis.domain.fields import Fields
 from lapis.domain.service import FAILED, HEALTHY, check_service_name
 from lapis.domain.service_settings import PROFILED, ServiceSettings
-from lapis.errors import AzureMLException, NotFound, WebserviceException
+from lapis.domain.values import Value, at_most, passing, within
+from lapis.errors import AzureMLException, NotFound, UserErrorException, WebserviceException
 from lapis.server.control.access import Actor
 from lapis.server.control.services import Services
 from lapis.server.control.shelf import Shelf
 from lapis.server.store.assets import PROFILE, Asset
 
 MOST_SECONDS, MOST_REQUESTS, FEWEST = 20.0, 500, 20
-_MOST_SAMPLES, _LONGEST_SAMPLE = 10_000, 64 << 20
 _START_WITHIN = 1800.0
 _SERVER = Actor("user")
 _log = logging.getLogger("lapis.profiles")
 
 
-@dataclass(frozen=True)
-class NewProfile:
-    name: str
-    content: NewContent
-    samples: tuple[str, ...] = field(repr=False)  # bodies of requests
-    settings: ServiceSettings  # how much it may use
-    description: str | None
-    dataset_id: str | None
+def _check_samples(samples: tuple[Any, ...]) -> None:
+    """They may be longer than other texts."""
+    for each in samples:
+        if not isinstance(each, str):
+            raise UserErrorException(f"A sample is the body of a request, text, and not {each!r:.80}.")
 
-    @classmethod
-    def from_json(cls, body: Any) -> NewProfile:
-        with Fields(body, "A profile") as fields:
-            return cls(
-                name=fields.text("name"),
-                content=NewContent.from_json(fields.given("content")),
-                samples=fields.texts("samples", _MOST_SAMPLES, _LONGEST_SAMPLE),
-                settings=ServiceSettings.asked(
-                    {"cpu_cores": fields.given("cpu"), "memory_gb": fields.given("memory_gb")}
-                ),
-                description=fields.text_or_none("description"),
-                dataset_id=fields.text_or_none("dataset_id"),
-            )
+
+@dataclass(frozen=True)
+class NewProfile(Value):
+    name: str = field(metadata=at_most(255))
+    content: NewContent
+    samples: tuple[Any, ...] = field(default=(), repr=False, metadata={**at_most(10_000), **passing(_check_samples)})
+    cpu: float | None = field(default=None, metadata=within(0.001, 100_000))
+    memory_gb: float | None = field(default=None, metadata=within(0.001, 1_000_000))
+    description: str | None = None
+    dataset_id: str | None = field(default=None, metadata=at_most(255))
 
 
 class Profiles:
@@ -75,7 +68,8 @@ class Profiles:
         if not new.samples:
             raise WebserviceException(f"Profile '{new.name}' has no sample request to send.")
         hidden = f"profile-{uuid.uuid4().hex[:12]}"
-        service = NewService(hidden, PROFILED, new.content, settings=new.settings)
+        settings = ServiceSettings(cpu_cores=new.cpu, memory_gb=new.memory_gb)
+        service = NewService(hidden, PROFILED, new.content, settings=settings)
         self._shelf.assets.remove(workspace_id, PROFILE, new.name)
         self._services.deploy(actor, workspace_id, service)
         content = self._services.service(workspace_id, hidden).version("").wanted.content
@@ -86,8 +80,8 @@ class Profiles:
             "environment": content.definition,
             "description": new.description,
             "dataset_id": new.dataset_id,
-            "cpu": new.settings.cpu_cores,
-            "memory_gb": new.settings.memory_gb,
+            "cpu": new.cpu,
+            "memory_gb": new.memory_gb,
             "service": hidden,
             "result": None,
         }
@@ -110,7 +104,7 @@ class Profiles:
                 view["stage"] = ""
         return view
 
-    def _profile(self, asset: Asset, service: str, samples: tuple[str, ...]) -> None:
+    def _profile(self, asset: Asset, service: str, samples: Sequence[str]) -> None:
         try:
             result = self._measured(asset.workspace_id, service, [each.encode() for each in samples])
             self._set(asset, {"state": "Succeeded", "result": result})

@@ -53,9 +53,7 @@ class Contents:
             definition=new.definition,
             notices=new.notices,
             description=new.description,
-            no_code=None,
             origin=new.origin,
-            image=None,
         )
 
     def with_models(self, workspace_id: str, before: Content, models: Sequence[str]) -> Content:
@@ -131,17 +129,11 @@ class Contents:
         return Content(
             models=models,
             snapshot_id=empty.id,
-            entry_script=None,
-            folder=None,
-            python=None,
             environment=WantedEnvironment(resolved.lock.hash, definition.get("name"), resolved.said),
-            environment_variables={},
             definition=definition,
             notices=(*(str(each) for each in resolved.lock.substitutions), *resolved.lock.notices),
             description=description,
             no_code=NoCode(runtime, _served_part([str(file["path"]) for file in files])),
-            origin=None,
-            image=None,
         )
 
     def _no_code(

@@ -19,7 +19,6 @@ from lapis.domain.job import Job, ServicePart
 from lapis.domain.launch import FrontLaunch
 from lapis.domain.run import RunRecord, check_labels
 from lapis.domain.service import (
-    NO_LABELS,
     READY,
     Labels,
     ServiceRecord,
@@ -29,7 +28,7 @@ from lapis.domain.service import (
     check_version_name,
 )
 from lapis.domain.service_content import Content
-from lapis.domain.service_settings import ENDPOINT, PROFILED, Keys, ServiceSettings, check_key, given
+from lapis.domain.service_settings import ENDPOINT, NO_KEYS, PROFILED, Keys, ServiceSettings, check_key, given
 from lapis.errors import Conflict, NotFound, WebserviceException
 from lapis.server.control.access import Access, Actor
 from lapis.server.control.computes import Computes
@@ -43,6 +42,7 @@ from lapis.server.store.sealed import Sealer
 _GONE_WITHIN = 25.0  # seconds that delete() waits for the processes to end
 _HEARD_WITHIN = 5.0  # seconds that a new key has to reach the front
 _LIVE = ("auth_enabled", "token_auth_enabled")  # settings that a running front takes up
+_KEYS = ("primary", "secondary")
 _ROLLS_NOTHING = (*_LIVE, "enable_app_insights", "traffic_percentile")
 
 
@@ -107,33 +107,23 @@ class Services:
     def _add(self, workspace_id: str, new: NewService, content: Content, port: int) -> dict[str, Any]:
         now = self._now()
         service_id = str(uuid.uuid4())
-        first = Version(
-            port=port,
-            place=service_id[:8],
-            traffic=100,
-            wanted=moves.new_slot(1, content, new.settings.of_version(), now),
-            serving=None,
-            address=None,
-            is_control=True,
-            labels=_labels(new),
-        )
+        labels = _labels(new)._asdict()
+        slot = Slot(1, content, new.settings.of_version(), restart_at=now)
         service = ServiceRecord(
             id=service_id,
             workspace_id=workspace_id,
             name=new.name,
             created_at=now,
-            kind=new.kind,
-            target=new.target,
-            settings=new.settings,
-            sealed=self._sealer.seal(_fresh_keys(new.keys)),
-            created_by=new.created_by,
             updated_at=now,
+            kind=new.kind,
+            sealed=self._sealer.seal(_fresh_keys(new.keys)),
+            versions={new.version: Version(port, service_id[:8], 100, slot, **labels)},
+            settings=new.settings,
+            target=new.target,
             gateway=new.version,
             default=new.version,
-            versions={new.version: first},
-            leaving=(),
-            deleting=False,
-            labels=_labels(new),
+            created_by=new.created_by,
+            **labels,
         )
         self._shelf.services.add(service)
         self._wake()
@@ -149,8 +139,8 @@ class Services:
             )
 
         def apply(found: ServiceRecord) -> ServiceRecord:
-            sealed = self._sealer.seal(_fresh_keys(new.keys)) if any(new.keys) else found.sealed
-            made = replace(found, settings=new.settings, target=new.target, labels=_labels(new), sealed=sealed)
+            sealed = found.sealed if new.keys == NO_KEYS else self._sealer.seal(_fresh_keys(new.keys))
+            made = replace(found, settings=new.settings, target=new.target, sealed=sealed, **_labels(new)._asdict())
             return self._rolled(made, "", content, new.settings)
 
         return self.view(self._change(there, apply))
@@ -223,7 +213,7 @@ class Services:
 
         def apply(found: ServiceRecord) -> ServiceRecord:
             labels = _relabeled(f"service '{name}'", found.labels, change)
-            found = replace(found, settings=settings, labels=labels)
+            found = replace(found, settings=settings, **labels._asdict())
             if found.kind != ENDPOINT and (content is not None or _rolls(change) or change.reload):
                 return self._rolled(found, "", content, settings)
             return found
@@ -252,11 +242,9 @@ class Services:
             port=self._ports.choose(self._taken()),
             place=f"{service.id[:8]}-{uuid.uuid4().hex[:4]}",
             traffic=share,
-            wanted=moves.new_slot(1, content, settings.of_version(), self._now()),
-            serving=None,
-            address=None,
+            wanted=Slot(1, content, settings.of_version(), restart_at=self._now()),
             is_control=bool(change.is_control),
-            labels=_relabeled(f"version '{version}'", NO_LABELS, change),
+            **_relabeled(f"version '{version}'", Labels(), change)._asdict(),
         )
 
         def apply(found: ServiceRecord) -> ServiceRecord:
@@ -288,7 +276,7 @@ class Services:
                 mine,
                 traffic=given(change.settings.traffic_percentile, mine.traffic),
                 is_control=given(change.is_control, mine.is_control),
-                labels=_relabeled(f"version '{version}' of service '{name}'", mine.labels, change),
+                **_relabeled(f"version '{version}' of service '{name}'", mine.labels, change)._asdict(),
             )
             found = moves.with_version(found, version, mine)
             if change.is_default:
@@ -373,7 +361,7 @@ class Services:
     def regenerate(self, actor: Actor, workspace_id: str, name: str, new: NewKey) -> dict[str, str]:
         """A new key in the place of one of the two. The old one opens nothing any more when this returns."""
         keys = self.keys(actor, workspace_id, name)
-        if new.which.lower() not in Keys._fields:
+        if new.which.lower() not in _KEYS:
             raise WebserviceException(f"A service has a Primary and a Secondary key, and no {new.which!r}.")
         if new.key is not None:
             check_key("The key", new.key)
@@ -478,9 +466,9 @@ def _labels(new: NewService) -> Labels:
 
 def _relabeled(whose: str, labels: Labels, change: ServiceChange) -> Labels:
     if change.tags is not None:
-        labels = replace(labels, tags=check_labels("tags", change.tags))
+        labels = labels._replace(tags=check_labels("tags", change.tags))
     if change.description is not None:
-        labels = replace(labels, description=change.description)
+        labels = labels._replace(description=change.description)
     return labels.with_tags(change.add_tags, change.remove_tags).with_properties(whose, change.properties)
 
 
@@ -499,7 +487,7 @@ def _new_key() -> str:
 
 
 def _fresh_keys(chosen: Keys) -> dict[str, str]:
-    return {which: key or _new_key() for which, key in chosen._asdict().items()}
+    return {"primary": chosen.primary or _new_key(), "secondary": chosen.secondary or _new_key()}
 
 
 def _mark(live: Mapping[str, Any]) -> str:
