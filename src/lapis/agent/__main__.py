@@ -85,7 +85,7 @@ class Agent:
         self.hangs = False
         self.others: list[dict[str, Any]] = []  # what the agents of all nodes told, by their number
         self.told: dict[str, Any] = {"index": place.index}  # what this one tells of its node
-        self.front = service.Front(work, work.job.service, folder) if work.job.service is not None else None
+        self.front = service.FrontProcess(work, work.job.service, folder) if work.job.service is not None else None
         self.steps: list[dict[str, Any]] = []
         self.quiet_until = 0.0
         self.last_report = 0.0
@@ -271,7 +271,7 @@ class Agent:
                 self._ship()
         return laying.result()
 
-    def _front_member(self, front: service.Front) -> Member:
+    def _front_member(self, front: service.FrontProcess) -> Member:
         """Models take their time, and some are converted: meanwhile the log is shipped and the server hears of us."""
         with ThreadPoolExecutor(1) as thread:
             client, canceled = self.shipper.client, lambda: self.cancel

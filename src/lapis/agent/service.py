@@ -43,7 +43,7 @@ _OF_RUNS = ("AZUREML_RUN_", "AZUREML_ROOT_RUN_ID", "AZUREML_EXPERIMENT_ID", "AZU
 _NOT_OURS = ("PYTHONHOME", "LAPIS_TOKEN")
 
 
-class Front:
+class FrontProcess:
     def __init__(self, work: Work, part: ServicePart, folder: str) -> None:
         self._work = work
         self._part = part

@@ -151,6 +151,8 @@ def _shape(cls: type) -> _Shape:
 def _written(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_written(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _written(item) for name, item in value.items()}
     return value.to_json() if hasattr(value, "to_json") else value
 
 

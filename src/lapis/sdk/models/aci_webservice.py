@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Iterable, NoReturn, Sequence
 
-from lapis.domain import services as rules
+from lapis.domain.service_settings import ACI, ServiceSettings
 from lapis.errors import WebserviceException
 from lapis.sdk.models import deployment
 from lapis.sdk.models.deployment_config import AciServiceDeploymentConfiguration
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class AciWebservice(Webservice):
-    _kind = rules.ACI
+    _kind = ACI
 
     @staticmethod
     def deploy_configuration(
@@ -111,17 +111,14 @@ class AciWebservice(Webservice):
 
     def _take(self, view: dict[str, Any]) -> None:
         super()._take(view)
-        settings = view["settings"]
-        self.container_resource_requirements = ContainerResourceRequirements(
-            settings.get("cpu_cores", rules.DEFAULTS["cpu_cores"]),
-            settings.get("memory_gb", rules.DEFAULTS["memory_gb"]),
-        )
-        self.location = settings.get("location") or self.workspace.location
-        self.enable_app_insights = bool(settings.get("enable_app_insights"))
-        self.ssl_enabled = bool(settings.get("ssl_enabled"))
-        self.ssl_certificate = settings.get("ssl_cert_pem_file")
-        self.ssl_key = settings.get("ssl_key_pem_file")
-        self.cname = settings.get("ssl_cname")
+        settings = ServiceSettings.from_json(view["settings"]).with_defaults()
+        self.container_resource_requirements = ContainerResourceRequirements(settings.cpu_cores, settings.memory_gb)
+        self.location = settings.location or self.workspace.location
+        self.enable_app_insights = bool(settings.enable_app_insights)
+        self.ssl_enabled = bool(settings.ssl_enabled)
+        self.ssl_certificate = settings.ssl_cert_pem_file
+        self.ssl_key = settings.ssl_key_pem_file
+        self.cname = settings.ssl_cname
         self.public_ip = str(view["address"]).rpartition(":")[0]
         self.public_fqdn = None
         self.encryption_properties = _part(EncryptionProperties, settings)
@@ -131,6 +128,6 @@ class AciWebservice(Webservice):
 AciServiceDeploymentConfiguration.webservice_type = AciWebservice
 
 
-def _part(kind: Any, settings: dict[str, Any]) -> Any:
-    values = {name: settings.get(name) for name in kind._names}
+def _part(kind: Any, settings: ServiceSettings) -> Any:
+    values = {name: getattr(settings, name, None) for name in kind._names}
     return kind(**values) if any(values.values()) else None

@@ -6,7 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Iterable, Sequence
 
-from lapis.domain import services as rules
+from lapis.domain.service import check_service_name
+from lapis.domain.service_settings import CLUSTER_KINDS, ENDPOINT, ServiceSettings
 from lapis.errors import UserErrorException, WebserviceException
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _new(workspace: Workspace, name: str, config: Any, target: Any, overwrite: b
     from lapis.sdk.models.deployment_config import AciServiceDeploymentConfiguration, WebserviceDeploymentConfiguration
     from lapis.sdk.runs.interactive import user_name
 
-    rules.check_service_name(name)
+    check_service_name(name)
     if config is None:  # as in Azure: on a cluster if one is given, else alone
         config = _of_cluster() if target is not None else AciServiceDeploymentConfiguration()
     if not isinstance(config, WebserviceDeploymentConfiguration):
@@ -144,7 +145,7 @@ def _new(workspace: Workspace, name: str, config: Any, target: Any, overwrite: b
         "tags": labels("tags", config.tags or {}),
         "properties": labels("properties", config.properties or {}),
         "target": chosen,
-        "version": (getattr(config, "version_name", None) or name) if config._kind == rules.ENDPOINT else "",
+        "version": (getattr(config, "version_name", None) or name) if config._kind == ENDPOINT else "",
         "overwrite": bool(overwrite),
         "created_by": user_name(),
     }
@@ -164,7 +165,7 @@ def _target(workspace: Workspace, config: Any, target: Any) -> str | None:
         return None
     if not isinstance(chosen, str):
         raise WebserviceException(f"deployment_target is a compute target or its name, not {target!r}.")
-    if config._kind not in rules.CLUSTER_KINDS:
+    if config._kind not in CLUSTER_KINDS:
         raise WebserviceException(
             f"deployment_target '{chosen}' is for services of AksWebservice; a {config._kind} service has none."
         )
@@ -192,7 +193,7 @@ def _sent(workspace: Workspace, new: dict[str, Any], show_output: bool) -> Webse
 
 def change(workspace: Workspace, given: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """What an update asks for: `given` as its caller has it, `settings` as the server keeps them."""
-    asked: dict[str, Any] = {"settings": {name: value for name, value in settings.items() if value is not None}}
+    asked: dict[str, Any] = {"settings": ServiceSettings.asked(settings).to_json()}
     image, models, inference_config = given.get("image"), given.get("models"), given.get("inference_config")
     if image is not None and (models is not None or inference_config is not None):
         raise WebserviceException("update() takes an image, or models and inference_config; not both.")

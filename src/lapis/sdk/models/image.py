@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Iterable, NoReturn, Sequence
 
 from lapis.client.http_client import quoted
+from lapis.domain.service_content import Content
 from lapis.errors import NotFound, WebserviceException
 from lapis.sdk.base import display
 from lapis.sdk.models import deployment
@@ -374,10 +375,10 @@ class ContainerImage(Image):
 
     def _take(self, view: dict[str, Any]) -> None:
         super()._take(view)
-        content = view["content"]
-        self.driver_program = content["entry_script"]
-        self.target_runtime = TargetRuntime({"python": content["python"]}, "Python", "Amd64")
-        self.assets = [Asset(content["entry_script"], "application/x-python", False, None)]
+        content = Content.from_json(view["content"])
+        self.driver_program = content.entry_script
+        self.target_runtime = TargetRuntime({"python": content.python}, "Python", "Amd64")
+        self.assets = [Asset(content.entry_script, "application/x-python", False, None)]
 
 
 class UnknownImage(Image):

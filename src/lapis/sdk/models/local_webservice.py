@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn, Sequence
 
-from lapis.domain import services as rules
+from lapis.domain.service import FAILED, HEALTHY, TRANSITIONING, UNHEALTHY
+from lapis.domain.service_content import Origin
+from lapis.domain.service_settings import LOCAL
 from lapis.errors import WebserviceException
 from lapis.sdk.models import deployment
 from lapis.sdk.models.deployment_config import LocalWebserviceDeploymentConfiguration
@@ -18,14 +20,14 @@ if TYPE_CHECKING:
     from lapis.sdk.models.model import Model
     from lapis.sdk.workspace.workspace import Workspace
 
-_STATES = {rules.HEALTHY: "running", rules.TRANSITIONING: "deploying", rules.FAILED: "failed",
-           rules.UNHEALTHY: "unknown", "Deleting": "deleted"}  # fmt: skip
+_STATES = {HEALTHY: "running", TRANSITIONING: "deploying", FAILED: "failed",
+           UNHEALTHY: "unknown", "Deleting": "deleted"}  # fmt: skip
 
 
 class LocalWebservice(Webservice):
     """Open to whoever is on this machine. Its state is one of the constants below."""
 
-    _kind = rules.LOCAL
+    _kind = LOCAL
 
     STATE_DEPLOYING = "deploying"
     STATE_RUNNING = "running"
@@ -67,7 +69,7 @@ class LocalWebservice(Webservice):
     def list(  # type: ignore[override]
         workspace: Workspace, model_name: str | None = None, model_id: str | None = None, all: Any = None
     ) -> list[Webservice]:
-        return Webservice.list(workspace, rules.LOCAL, model_name=model_name, model_id=model_id)
+        return Webservice.list(workspace, LOCAL, model_name=model_name, model_id=model_id)
 
     @classmethod
     def deserialize(cls, workspace: Workspace, webservice_payload: dict[str, Any]) -> LocalWebservice:
@@ -130,7 +132,8 @@ class LocalWebservice(Webservice):
         from lapis.sdk.models.inference_config import sent_again
 
         origin = self._main["origin"]
-        self._change({"reload": True} if origin is None else {"code": sent_again(self.workspace, origin)})
+        again = {"reload": True} if origin is None else {"code": sent_again(self.workspace, Origin.from_json(origin))}
+        self._change(again)
         if wait:
             self.wait_for_deployment()
 

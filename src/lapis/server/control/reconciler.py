@@ -16,7 +16,7 @@ from lapis.domain.compute import Wants
 from lapis.domain.job import Job, ServicePart
 from lapis.domain.launch import FrontLaunch, Recovery, Work
 from lapis.domain.run import RunRecord, RunState
-from lapis.domain.services import EXPERIMENT as SERVICES
+from lapis.domain.service import EXPERIMENT as SERVICES
 from lapis.engines.base import Engine, Handle, JobSpec, JobState, NodeHandle
 from lapis.errors import AzureMLException, NotFound, StorageFull, UserErrorException
 from lapis.machine import processes
