@@ -147,7 +147,7 @@ def _controller() -> tuple[list[float], list[float], list[float]]:
         home.stop()
         every = _drive(system, workspace_id, snapshot_id, "HD_many", MANY)
         _drive(system, workspace_id, snapshot_id, "HD_read", READ)
-        system.shelf.database.close()
+        system.stores.database.close()
         run = HyperDriveRun(experiment, "HD_read")
         read = []
         for _ in range(7):
@@ -183,15 +183,15 @@ def _drive(system: Any, workspace_id: str, snapshot_id: str, run_id: str, trials
         child_id = f"{run_id}_{number}"
         for at in range(5):
             point = Point("scalar", 0.0, "score", random.random())
-            system.shelf.metrics.append(workspace_id, child_id, "journal", at, at + 1, [point])
-        done = system.shelf.runs.change(
+            system.stores.metrics.append(workspace_id, child_id, "journal", at, at + 1, [point])
+        done = system.stores.runs.change(
             workspace_id, child_id, lambda run: end(run, RunState.COMPLETED, reason="", at=time.time())
         )
         with Clock() as clock:
             system.runs.ended(done)
             system.sweeps._one_pass()
         seconds.append(clock.cpu)
-    assert system.shelf.runs.get(workspace_id, run_id).state is RunState.COMPLETED
+    assert system.stores.runs.get(workspace_id, run_id).state is RunState.COMPLETED
     return seconds
 
 

@@ -59,7 +59,7 @@ def serve(settings: Settings) -> int:
     import uvicorn  # late: whoever lost the race for the lock need not pay for it
 
     from lapis.server.app import make_app, make_system
-    from lapis.server.one_piece import OnePieceProtocol
+    from lapis.server.joined_writes import JoinedWritesProtocol
 
     def leave() -> None:
         system.stopping.set()
@@ -69,7 +69,7 @@ def serve(settings: Settings) -> int:
     app = make_app(system, settings.host, ready=lambda: _publish(settings, url))
     config = uvicorn.Config(
         app,
-        http=OnePieceProtocol,
+        http=JoinedWritesProtocol,
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=2,
@@ -189,7 +189,7 @@ def _leave_when_idle(system: object, seconds: float) -> None:
 
     assert isinstance(system, System)
     while not system.stopping.wait(min(1.0, seconds / 4)):
-        busy = system.shelf.runs.count_active() or system.services.count()
+        busy = system.stores.runs.count_active() or system.services.count()
         if time.monotonic() - system.last_request > seconds and not busy:
             system.stop()
 

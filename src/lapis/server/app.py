@@ -24,6 +24,7 @@ from lapis.server.control.access import Access
 from lapis.server.control.bulletin import Bulletin
 from lapis.server.control.computes import Computes
 from lapis.server.control.data import Data
+from lapis.server.control.environment_builds import EnvironmentBuilds
 from lapis.server.control.environments import Environments
 from lapis.server.control.fleet import Fleet
 from lapis.server.control.images import Images
@@ -35,9 +36,8 @@ from lapis.server.control.runs import Runs
 from lapis.server.control.service_content import Contents
 from lapis.server.control.service_keeper import ServiceKeeper
 from lapis.server.control.services import Services
-from lapis.server.control.shelf import open_shelf
+from lapis.server.control.stores import open_stores
 from lapis.server.control.sweeps import Sweeps
-from lapis.server.control.workshop import Workshop
 from lapis.server.control.workspaces import Workspaces
 from lapis.server.gate import Gate
 from lapis.version import VERSION
@@ -46,23 +46,23 @@ _log = logging.getLogger("lapis.server")
 
 
 def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Callable[[], None]) -> System:
-    shelf = open_shelf(settings.home)
+    stores = open_stores(settings.home)
     access = Access(settings.home)
     bulletin = Bulletin()
     fleet = Fleet(settings.home)
-    computes = Computes(shelf, fleet, now, lambda: reconciler.wake())
-    workshop = Workshop(os.path.join(settings.home, "environments"), lambda: reconciler.wake())
+    computes = Computes(stores, fleet, now, lambda: reconciler.wake())
+    builds = EnvironmentBuilds(os.path.join(settings.home, "environments"), lambda: reconciler.wake())
     runs = Runs(
-        shelf, bulletin, workshop, computes, now, lambda: reconciler.wake(), lambda run: sweeps.begin(run)
+        stores, bulletin, builds, computes, now, lambda: reconciler.wake(), lambda run: sweeps.begin(run)
     )  # fmt: skip
-    sweeps = Sweeps(shelf, runs, bulletin, now)
-    address = Address(url, settings.address_file, shelf.blobs.root, settings.web)
-    reconciler = Reconciler(shelf, runs, computes, fleet, workshop, access, address, settings.max_runs, now)
-    models = Models(shelf, now)
-    contents = Contents(shelf, models, workshop)
+    sweeps = Sweeps(stores, runs, bulletin, now)
+    address = Address(url, settings.address_file, stores.blobs.root, settings.web)
+    reconciler = Reconciler(stores, runs, computes, fleet, builds, access, address, settings.max_runs, now)
+    models = Models(stores, now)
+    contents = Contents(stores, models, builds)
     host = urlsplit(url).hostname or "127.0.0.1"
-    services = Services(shelf, contents, computes, access, settings.home, host, now, reconciler.wake)
-    keeper = ServiceKeeper(shelf, runs, services, contents, computes, settings.home, now)
+    services = Services(stores, contents, computes, access, settings.home, host, now, reconciler.wake)
+    keeper = ServiceKeeper(stores, runs, services, contents, computes, settings.home, now)
     services.views.waiting = reconciler.waiting
     models.used_by = services.used_by
     computes.used_by = services.on_target
@@ -71,18 +71,18 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Ca
     reconciler.look_after_services = keeper.look_after
     system = System(
         home=settings.home,
-        shelf=shelf,
+        stores=stores,
         access=access,
-        workspaces=Workspaces(shelf, now),
+        workspaces=Workspaces(stores, now),
         runs=runs,
         sweeps=sweeps,
         models=models,
         services=services,
-        images=Images(shelf, contents, workshop, now),
-        profiles=Profiles(shelf, services, now),
-        data=Data(shelf, settings.home, now, rule_of(settings.web)),
+        images=Images(stores, contents, builds, now),
+        profiles=Profiles(stores, services, now),
+        data=Data(stores, settings.home, now, rule_of(settings.web)),
         computes=computes,
-        environments=Environments(shelf, workshop, settings.home, now),
+        environments=Environments(stores, builds, settings.home, now),
         reconciler=reconciler,
         bulletin=bulletin,
         stop=stop,
@@ -102,7 +102,7 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
         yield
         system.sweeps.stop()
         system.reconciler.stop()
-        system.shelf.database.close()
+        system.stores.database.close()
 
     app = FastAPI(title="Lapis", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.system = system
@@ -144,7 +144,7 @@ def about_server(system: TheSystem, actor: TheActor) -> Response:
             "pid": system.pid,
             "home": system.home,
             "started_at": system.started_at,
-            "active_runs": system.shelf.runs.count_active(),
+            "active_runs": system.stores.runs.count_active(),
             "services": system.services.count(),
             "viewer_key": system.access.viewer_key if actor.kind in ("user", "viewer") else None,
         }

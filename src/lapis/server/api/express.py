@@ -51,7 +51,7 @@ class Express:
         success, work, names = lane
         asked = (success, work, (self._system, scope["lapis_actor"], *names, body))
         light = scope["lapis_actor"].kind == "user" and len(body) <= _SMALL  # an agent's last report seals logs
-        if light and not self._system.shelf.database.busy:
+        if light and not self._system.stores.database.busy:
             status, answer = _done(*asked)  # done in a millisecond: handing it to a thread would cost as much
         else:
             loop = asyncio.get_running_loop()

@@ -22,16 +22,16 @@ _CHUNK = 1 << 20
 async def put_blob(request: Request, system: TheSystem, actor: TheActor, digest: str) -> Response:
     """One blob of any size, as it comes."""
     actor.may_upload()
-    system.shelf.blobs.path(digest)
+    system.stores.blobs.path(digest)
     stored = await _store(system, request, digest)
     return answer({"hash": stored[0], "size": stored[1]}, 201)
 
 
 @router.get("/blobs/{digest}")
 def get_blob(system: TheSystem, actor: TheActor, digest: str) -> Response:
-    size = system.shelf.blobs.size(digest)
+    size = system.stores.blobs.size(digest)
     return StreamingResponse(
-        _chunks(system.shelf.blobs.open(digest)),
+        _chunks(system.stores.blobs.open(digest)),
         media_type="application/octet-stream",
         headers={"Content-Length": str(size), "X-Content-Type-Options": "nosniff"},
     )
@@ -40,7 +40,7 @@ def get_blob(system: TheSystem, actor: TheActor, digest: str) -> Response:
 @router.get("/workspaces/{workspace_id}/snapshots/{snapshot_id}")
 def get_snapshot(system: TheSystem, actor: TheActor, workspace_id: str, snapshot_id: str) -> Response:
     actor.may_read(workspace_id)
-    return answer({"id": snapshot_id, "files": system.shelf.snapshots.get(snapshot_id).to_json()})
+    return answer({"id": snapshot_id, "files": system.stores.snapshots.get(snapshot_id).to_json()})
 
 
 @router.get("/workspaces/{workspace_id}/runs/{run_id}/files")
@@ -58,7 +58,7 @@ def list_files(system: TheSystem, actor: TheActor, workspace_id: str, run_id: st
                     "created_at": file.created_at,
                     "link": system.access.sign_link(base + quote(file.name), now),
                 }
-                for file in system.shelf.files.find(workspace_id, run_id)
+                for file in system.stores.files.find(workspace_id, run_id)
             ]
         }
     )
@@ -70,13 +70,13 @@ def get_file(
 ) -> Response:
     """The file's bytes from `offset`, always as something to save or read, never as a page of this origin."""
     system.runs.get(actor, workspace_id, run_id)
-    file = system.shelf.files.get(workspace_id, run_id, check_path(name))
+    file = system.stores.files.get(workspace_id, run_id, check_path(name))
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
     shown = kind if kind in ("image/png", "image/jpeg", "image/gif", "text/plain") else "application/octet-stream"
     headers = {"X-Content-Type-Options": "nosniff", "X-Lapis-Size": str(file.size), "X-Lapis-Hash": file.hash or ""}
     if shown == "application/octet-stream":
         headers["Content-Disposition"] = "attachment; filename*=UTF-8''" + quote(name.rsplit("/", 1)[-1])
-    chunks = system.shelf.files.read(workspace_id, run_id, file, max(0, offset))
+    chunks = system.stores.files.read(workspace_id, run_id, file, max(0, offset))
     return StreamingResponse(chunks, media_type=shown, headers=headers)
 
 
@@ -87,7 +87,7 @@ async def put_file(
     check_path(name)
     await run_in_threadpool(system.runs.check_writable, actor, workspace_id, run_id)
     digest, size = await _store(system, request)
-    await run_in_threadpool(system.shelf.files.put, workspace_id, run_id, {name: (digest, size)}, system.now())
+    await run_in_threadpool(system.stores.files.put, workspace_id, run_id, {name: (digest, size)}, system.now())
     system.bulletin.tell(run_id)
     return answer({"name": name, "hash": digest, "size": size}, 201)
 
@@ -102,15 +102,15 @@ def name_files(
 ) -> Response:
     """Name blobs that are stored already as files of the run."""
     system.runs.check_writable(actor, workspace_id, run_id)
-    named = {check_path(name): (digest, system.shelf.blobs.size(digest)) for name, digest in files.items()}
-    system.shelf.files.put(workspace_id, run_id, named, system.now())
+    named = {check_path(name): (digest, system.stores.blobs.size(digest)) for name, digest in files.items()}
+    system.stores.files.put(workspace_id, run_id, named, system.now())
     system.bulletin.tell(run_id)
     return answer({}, 201)
 
 
 async def _store(system: System, request: Request, expected: str | None = None) -> tuple[str, int]:
     """Write the body down as it comes; a sender that goes away leaves nothing behind."""
-    writer = system.shelf.blobs.writer()
+    writer = system.stores.blobs.writer()
     try:
         async for batch in _batches(request):
             await run_in_threadpool(writer.write, batch)

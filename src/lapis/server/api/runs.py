@@ -151,7 +151,7 @@ def trials(system: TheSystem, actor: TheActor, workspace_id: str, run_id: str) -
 @router.get("/{run_id}/summaries")
 def summaries(system: TheSystem, actor: TheActor, workspace_id: str, run_id: str) -> Response:
     system.runs.get(actor, workspace_id, run_id)
-    return answer({"metrics": system.shelf.metrics.summaries(workspace_id, [run_id])[run_id]})
+    return answer({"metrics": system.stores.metrics.summaries(workspace_id, [run_id])[run_id]})
 
 
 @router.get("/{run_id}/curve")
@@ -165,7 +165,7 @@ def curve(
 ) -> Response:
     """Points of one series as (time, step, number), thinned on the server to what a chart can show."""
     system.runs.get(actor, workspace_id, run_id)
-    return answer({"points": system.shelf.metrics.curve(workspace_id, run_id, name, most)})
+    return answer({"points": system.stores.metrics.curve(workspace_id, run_id, name, most)})
 
 
 def report_from(system: System, actor: Actor, workspace_id: str, run_id: str, body: bytes) -> bytes:

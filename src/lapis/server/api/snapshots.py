@@ -16,7 +16,7 @@ def missing_from(system: System, actor: Actor, body: bytes) -> bytes:
     """Which of the blobs that a JSON body names are not here. Called by express.py, as the others."""
     try:
         hashes = json.loads(body)["hashes"]
-        return _json({"missing": system.shelf.blobs.missing(hashes)})
+        return _json({"missing": system.stores.blobs.missing(hashes)})
     except (ValueError, TypeError, KeyError):
         raise UserErrorException('The request cannot be read: it should be {"hashes": [...]}.') from None
 
@@ -24,7 +24,7 @@ def missing_from(system: System, actor: Actor, body: bytes) -> bytes:
 def put_blobs_from(system: System, actor: Actor, body: bytes) -> bytes:
     """Many small blobs at once: frames whose header names their hashes. Says how many were here before."""
     actor.may_upload()
-    return _json({"known": system.shelf.blobs.put_all(packs.decode(*frames.decode(body)))})
+    return _json({"known": system.stores.blobs.put_all(packs.decode(*frames.decode(body)))})
 
 
 def add_from(system: System, actor: Actor, workspace_id: str, body: bytes) -> bytes:
@@ -36,10 +36,10 @@ def add_from(system: System, actor: Actor, workspace_id: str, body: bytes) -> by
     actor.may_upload()
     header, parts = frames.decode(body)
     tree = Tree.from_json(header.get("files"))
-    system.shelf.blobs.put_all(packs.decode(header, parts))
-    lacking = system.shelf.blobs.missing(entry.hash for entry in tree)
-    if not lacking and not system.shelf.snapshots.has(tree.id):
-        system.shelf.snapshots.add(tree, system.now())
+    system.stores.blobs.put_all(packs.decode(header, parts))
+    lacking = system.stores.blobs.missing(entry.hash for entry in tree)
+    if not lacking and not system.stores.snapshots.has(tree.id):
+        system.stores.snapshots.add(tree, system.now())
     return _json({"id": tree.id, "missing": lacking})
 
 

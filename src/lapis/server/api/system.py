@@ -25,7 +25,7 @@ from lapis.server.control.profiles import Profiles
 from lapis.server.control.reconciler import Reconciler
 from lapis.server.control.runs import Runs
 from lapis.server.control.services import Services
-from lapis.server.control.shelf import Shelf
+from lapis.server.control.stores import Stores
 from lapis.server.control.sweeps import Sweeps
 from lapis.server.control.workspaces import Workspaces
 
@@ -33,7 +33,7 @@ from lapis.server.control.workspaces import Workspaces
 @dataclass
 class System:
     home: str
-    shelf: Shelf
+    stores: Stores
     access: Access
     workspaces: Workspaces
     runs: Runs

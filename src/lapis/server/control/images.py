@@ -11,9 +11,9 @@ from lapis.domain.run import check_labels, with_properties
 from lapis.domain.services import check_service_name
 from lapis.errors import NotFound, WebserviceException
 from lapis.server.control.access import Actor
+from lapis.server.control.environment_builds import EnvironmentBuilds
 from lapis.server.control.service_content import Contents, NewContent
-from lapis.server.control.shelf import Shelf
-from lapis.server.control.workshop import Workshop
+from lapis.server.control.stores import Stores
 from lapis.server.store.assets import IMAGE, PACKAGE, Asset
 
 
@@ -29,10 +29,10 @@ class NewImage:
 
 
 class Images:
-    def __init__(self, shelf: Shelf, contents: Contents, workshop: Workshop, now: Callable[[], float]) -> None:
-        self._shelf = shelf
+    def __init__(self, stores: Stores, contents: Contents, builds: EnvironmentBuilds, now: Callable[[], float]) -> None:
+        self._stores = stores
         self._contents = contents
-        self._workshop = workshop
+        self._builds = builds
         self._now = now
         contents.of_image = self._content
 
@@ -48,11 +48,11 @@ class Images:
             "properties": check_labels("properties", new.properties),
         }
         asset = Asset(str(uuid.uuid4()), workspace_id, kind, new.name, self._now(), body=body)
-        return self._view(self._shelf.assets.add(asset, lambda newest: None))
+        return self._view(self._stores.assets.add(asset, lambda newest: None))
 
     def find(self, actor: Actor, workspace_id: str) -> list[dict[str, Any]]:
         actor.may_read(workspace_id)
-        return [self._view(each) for each in self._shelf.assets.find(workspace_id, IMAGE)]
+        return [self._view(each) for each in self._stores.assets.find(workspace_id, IMAGE)]
 
     def get(self, actor: Actor, workspace_id: str, name: str, version: int | None, kind: str = IMAGE) -> dict[str, Any]:
         actor.may_read(workspace_id)
@@ -71,13 +71,13 @@ class Images:
             return replace(found, body={**found.body, "tags": tags, "properties": properties})
 
         asset = self._asset(workspace_id, name, version)
-        return self._view(self._shelf.assets.change(workspace_id, asset.id, apply))
+        return self._view(self._stores.assets.change(workspace_id, asset.id, apply))
 
     def delete(self, actor: Actor, workspace_id: str, name: str, version: int) -> None:
         """Services that were deployed from it go on."""
         actor.may_change_workspace()
         asset = self._asset(workspace_id, name, version)
-        self._shelf.assets.change(workspace_id, asset.id, lambda found: replace(found, body={"gone": self._now()}))
+        self._stores.assets.change(workspace_id, asset.id, lambda found: replace(found, body={"gone": self._now()}))
 
     def _content(self, workspace_id: str, image_id: str) -> dict[str, Any]:
         name, _, version = image_id.rpartition(":")
@@ -87,12 +87,12 @@ class Images:
         return content
 
     def _asset(self, workspace_id: str, name: str, version: int | None, kind: str = IMAGE) -> Asset:
-        there = [each for each in self._shelf.assets.find(workspace_id, kind, name) if "gone" not in each.body]
+        there = [each for each in self._stores.assets.find(workspace_id, kind, name) if "gone" not in each.body]
         found = [each for each in there if version in (None, each.version)]
         if not found:
             known = sorted(
                 f"{each.name}:{each.version}"
-                for each in self._shelf.assets.find(workspace_id, kind)
+                for each in self._stores.assets.find(workspace_id, kind)
                 if "gone" not in each.body
             )
             which = name if version is None else f"{name}:{version}"
@@ -113,6 +113,6 @@ class Images:
         }
         if asset.kind == PACKAGE:
             view["files"] = self._contents.files_of(asset.workspace_id, content)
-            lock = self._workshop.lock(content["environment"]["lock"]) if content["environment"] else None
+            lock = self._builds.lock(content["environment"]["lock"]) if content["environment"] else None
             view["lock"] = None if lock is None else {"python": lock.python, "packages": lock.packages}
         return view

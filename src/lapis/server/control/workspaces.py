@@ -12,7 +12,7 @@ from lapis.domain.run import check_experiment_name, check_labels
 from lapis.domain.services import EXPERIMENT as SERVICES
 from lapis.errors import Conflict, NotFound, UserErrorException, WorkspaceException
 from lapis.server.control.access import Actor
-from lapis.server.control.shelf import Shelf
+from lapis.server.control.stores import Stores
 from lapis.server.store.assets import SERVICE
 
 DEFAULT = ("local", "local", "default")  # subscription, resource group and name of the workspace that always exists
@@ -35,9 +35,9 @@ class NewWorkspace:
 
 
 class Workspaces:
-    def __init__(self, shelf: Shelf, now: Callable[[], float]) -> None:
-        self._store = shelf.workspaces
-        self._shelf = shelf
+    def __init__(self, stores: Stores, now: Callable[[], float]) -> None:
+        self._store = stores.workspaces
+        self._stores = stores
         self._now = now
 
     def ensure_default(self) -> dict[str, Any]:
@@ -93,13 +93,13 @@ class Workspaces:
     def delete(self, actor: Actor, workspace_id: str) -> None:
         actor.may_change_workspace()
         workspace = self.get(actor, workspace_id)
-        services = [each.name for each in self._shelf.assets.find(workspace_id, SERVICE)]
+        services = [each.name for each in self._stores.assets.find(workspace_id, SERVICE)]
         if services:
             raise Conflict(
                 f"Workspace '{workspace['name']}' has services: {', '.join(services)}. Delete them first; `lapis "
                 "service list` shows them."
             )
-        live = self._shelf.runs.count_active(workspace_id)
+        live = self._stores.runs.count_active(workspace_id)
         if live:
             raise Conflict(
                 f"Workspace '{workspace['name']}' has {live} runs that have not ended. Cancel them first; `lapis run "

@@ -27,7 +27,7 @@ def exhibits(system: System, workspace_id: str, run_id: str, metrics: list[dict[
     for metric in metrics:
         exhibit = dict(metric, latest=None, columns=None, files=[], matrices=[])
         if metric["last"] is None and metric["count"] <= _MOST_POINTS:
-            points = system.shelf.metrics.points(workspace_id, [run_id], metric["name"])[run_id]
+            points = system.stores.metrics.points(workspace_id, [run_id], metric["name"])[run_id]
             exhibit.update(_exhibit(system, workspace_id, run_id, points))
         shown.append(exhibit)
     return shown
@@ -83,7 +83,7 @@ def _files(system: System, workspace_id: str, run_id: str, names: list[str]) -> 
 def _matrix(system: System, workspace_id: str, run_id: str, name: str) -> dict[str, Any] | None:
     """A confusion matrix with the warmth (0 to 9) of each of its cells, or None where the file holds something else."""
     try:
-        file = system.shelf.files.get(workspace_id, run_id, name)
+        file = system.stores.files.get(workspace_id, run_id, name)
         content = views.read(system, workspace_id, run_id, file, 0, _LARGEST_DOCUMENT)
         document = json.loads(content)
         labels, rows = document["data"]["class_labels"], document["data"]["matrix"]

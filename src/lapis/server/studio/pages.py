@@ -142,14 +142,14 @@ def curve(system: TheSystem, actor: TheActor, workspace_id: str, run_id: str, na
 def file(system: TheSystem, actor: TheActor, workspace_id: str, run_id: str, name: str) -> Response:
     """The file's bytes, as a picture or as something to save, never as a page or a script of this origin."""
     system.runs.get(actor, workspace_id, run_id)
-    found = system.shelf.files.get(workspace_id, run_id, check_path(name))
+    found = system.stores.files.get(workspace_id, run_id, check_path(name))
     kind = exhibits.image_type(name)
     headers = {"Content-Security-Policy": "default-src 'none'; sandbox"}
     if kind is None:
         headers["Content-Disposition"] = "attachment; filename*=UTF-8''" + quote(name.rpartition("/")[2])
     if found.hash is not None:  # it does not grow any more
         headers["Content-Length"] = str(found.size)
-    chunks = system.shelf.files.read(workspace_id, run_id, found)
+    chunks = system.stores.files.read(workspace_id, run_id, found)
     return StreamingResponse(chunks, media_type=kind or "application/octet-stream", headers=headers)
 
 

@@ -33,8 +33,8 @@ def run_state(system: System, actor: Actor, workspace_id: str, run_id: str) -> d
     run = run_view(system, record)
     below = RunFilter(workspace_id=workspace_id, parent_id=run_id, archived=None, oldest_first=True)
     children, more_children = system.runs.find(actor, below, _MOST_CHILDREN, None)
-    files = system.shelf.files.find(workspace_id, run_id)
-    metrics = system.shelf.metrics.summaries(workspace_id, [run_id])[run_id]
+    files = system.stores.files.find(workspace_id, run_id)
+    metrics = system.stores.metrics.summaries(workspace_id, [run_id])[run_id]
     state = {
         "run": run,
         "now": system.now(),
@@ -56,7 +56,7 @@ def _trials(system: System, search: RunRecord, children: list[RunRecord]) -> dic
         return {}
     spec, ids = search.sweep["spec"], [child.id for child in children]
     best = "max" if spec["goal"] == "maximize" else "min"
-    series = system.shelf.metrics.summaries(search.workspace_id, ids, spec["metric"])
+    series = system.stores.metrics.summaries(search.workspace_id, ids, spec["metric"])
     return {
         child.id: {
             "parameters": json.loads(child.tags.get(HYPERPARAMETERS) or "{}"),
@@ -80,7 +80,7 @@ def chosen_log(state: dict[str, Any], wanted: str) -> str:
 
 def log_piece(system: System, workspace_id: str, run_id: str, name: str, offset: int | None) -> dict[str, Any]:
     """The log's text from `offset` on, or its last lines when no offset is given."""
-    file = system.shelf.files.get(workspace_id, run_id, name)
+    file = system.stores.files.get(workspace_id, run_id, name)
     start = min(offset, file.size) if offset is not None else max(0, file.size - _TAIL)
     content = read(system, workspace_id, run_id, file, start, log_text.PIECE)
     if offset is None and start > 0:
@@ -91,7 +91,7 @@ def log_piece(system: System, workspace_id: str, run_id: str, name: str, offset:
 
 
 def read(system: System, workspace_id: str, run_id: str, file: RunFile, start: int, most: int) -> bytes:
-    chunks = system.shelf.files.read(workspace_id, run_id, file, start)
+    chunks = system.stores.files.read(workspace_id, run_id, file, start)
     held = b""
     with closing(chunks):  # type: ignore[type-var]
         for chunk in chunks:
@@ -103,13 +103,13 @@ def read(system: System, workspace_id: str, run_id: str, file: RunFile, start: i
 
 def curve(system: System, workspace_id: str, run_id: str, name: str) -> dict[str, Any]:
     """A series to draw, in ascending order of x; `x_is` says what x counts."""
-    series = system.shelf.metrics.summaries(workspace_id, [run_id])[run_id]
+    series = system.stores.metrics.summaries(workspace_id, [run_id])[run_id]
     found = next((each for each in series if each["name"] == name), None)
     if found is None:
         raise NotFound(f"Run {run_id} has no metric named '{name}'.")
     if found["kind"] == LIST:
         return _list_curve(system, workspace_id, run_id, name)
-    points = system.shelf.metrics.curve(workspace_id, run_id, name, _MOST_CURVE_POINTS)
+    points = system.stores.metrics.curve(workspace_id, run_id, name, _MOST_CURVE_POINTS)
     if points and all(step is not None for _, step, _ in points):
         return _curve("step", [(float(step or 0), number) for _, step, number in points])
     if found["count"] <= _MOST_CURVE_POINTS:
@@ -119,7 +119,7 @@ def curve(system: System, workspace_id: str, run_id: str, name: str) -> dict[str
 
 
 def _list_curve(system: System, workspace_id: str, run_id: str, name: str) -> dict[str, Any]:
-    points = system.shelf.metrics.points(workspace_id, [run_id], name)[run_id]
+    points = system.stores.metrics.points(workspace_id, [run_id], name)[run_id]
     values = [item for point in points if isinstance(point.value, list) for item in point.value]
     numbers = [(float(i), number_of(value)) for i, value in enumerate(values, start=1)]
     known = [(i, number) for i, number in numbers if number is not None]
