@@ -13,10 +13,10 @@ from measure import Asked, Clock, Figure, Options, Reading, alone
 from sqlalchemy import Table, insert, select
 
 from lapis.domain.run import SCRIPT_RUN, RunRecord, RunState, Step
+from lapis.domain.run_filter import RunFilter
 from lapis.sdk.runconfig import RunConfiguration, to_run_definition
 from lapis.server.control.stores import Stores, open_stores
 from lapis.server.control.workspaces import new_experiment
-from lapis.server.store.runs import RunFilter
 from lapis.server.store.tables import metric_series, runs
 
 STORED = 100_000

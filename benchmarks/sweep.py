@@ -24,7 +24,6 @@ from azureml.train.hyperdrive import HyperDriveConfig, HyperDriveRun, RandomPara
 from lapis.domain.metrics import Point
 from lapis.domain.run import RunState, end
 from lapis.server.app import make_system
-from lapis.server.control.access import USER
 from lapis.server.control.runs import NewRun
 
 TRIALS, AT_ONCE, ROUNDS = 50, 2, 3
@@ -176,8 +175,8 @@ def _drive(system: Any, workspace_id: str, snapshot_id: str, run_id: str, trials
     trial = {"job": job, "definition": {"arguments": []}, "properties": {}, "uses": []}
     new = NewRun("controller", run_id, run_id, "hyperdrive", snapshot_id=snapshot_id, target="local",
                  sweep={"spec": spec, "trial": trial})  # fmt: skip
-    system.runs.create(USER, workspace_id, [new])
-    system.sweeps._one_pass()
+    system.control.runs.create(workspace_id, [new])
+    system.control.sweeps._one_pass()
     seconds = []
     for number in range(trials):
         child_id = f"{run_id}_{number}"
@@ -188,8 +187,8 @@ def _drive(system: Any, workspace_id: str, snapshot_id: str, run_id: str, trials
             workspace_id, child_id, lambda run: end(run, RunState.COMPLETED, reason="", at=time.time())
         )
         with Clock() as clock:
-            system.runs.ended(done)
-            system.sweeps._one_pass()
+            system.control.runs.ended(done)
+            system.control.sweeps._one_pass()
         seconds.append(clock.cpu)
     assert system.stores.runs.get(workspace_id, run_id).state is RunState.COMPLETED
     return seconds

@@ -10,10 +10,10 @@ import pytest
 
 from lapis.domain.metrics import assemble
 from lapis.domain.run import RunState
+from lapis.domain.run_filter import RunFilter
 from lapis.server.control.stores import open_stores
 from lapis.server.store.assets import DATASET, Asset
 from lapis.server.store.database import HEAD
-from lapis.server.store.runs import RunFilter
 
 SAVED = sorted((Path(__file__).parents[1] / "data").glob("schema_*.sql"))
 

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from lapis.domain.run import LATE_SECONDS, RunRecord, RunState
-from lapis.server.control.access import Actor
+from lapis.domain.run_filter import RunFilter
 from lapis.server.control.runs import Runs
 from lapis.server.control.stores import open_stores
 from lapis.server.control.workspaces import new_experiment
-from lapis.server.store.runs import RunFilter
 
 NOW = 1000.0
 
@@ -28,13 +27,13 @@ def test_a_run_is_found_by_the_status_that_it_shows_page_by_page(tmp_path: Path)
     for each in facts:
         stores.runs.add(RunRecord(workspace_id="w", experiment="e", created_at=1.0, **each), new_experiment("e", 1.0))
     unused: Any = None
-    runs = Runs(stores, unused, unused, unused, lambda: NOW, lambda: None, lambda run: None)
+    runs = Runs(stores, unused, unused, unused, unused, lambda: NOW)
 
     def found(*statuses: str) -> list[str]:
         names, cursor = [], None
         while True:
             where = RunFilter(workspace_id="w", states=statuses)
-            page, cursor = runs.find(Actor("user"), where, 1, cursor)
+            page, cursor = runs.find(where, 1, cursor)
             names += [run.id for run in page]
             if cursor is None:
                 return names

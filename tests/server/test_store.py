@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from lapis.domain.metrics import SCALAR, Point
 from lapis.domain.run import RunRecord, RunState, advance
+from lapis.domain.run_filter import RunFilter
 from lapis.errors import Conflict, NotFound, UserErrorException
 from lapis.server.control.stores import Stores, open_stores
 from lapis.server.control.workspaces import new_experiment
 from lapis.server.store.blobs import BlobFolder
 from lapis.server.store.database import HEAD, Database
 from lapis.server.store.metrics import _thin
-from lapis.server.store.runs import RunFilter
 
 WORKSPACE = "w"
 

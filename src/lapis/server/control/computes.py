@@ -11,14 +11,15 @@ from typing import Any
 from lapis.domain import compute as rules
 from lapis.domain.compute import IDLE, LEAVING, PREEMPTED, RUNNING, Cluster, Node, Wants
 from lapis.domain.run import RunRecord, check_labels
+from lapis.domain.run_filter import RunFilter
 from lapis.domain.vm_sizes import vm_size
 from lapis.engines.base import Engine, Place
 from lapis.errors import ComputeTargetException, Conflict
-from lapis.server.control.access import Actor
+from lapis.server.control.events import Events
 from lapis.server.control.fleet import LOCAL, Fleet
+from lapis.server.control.service_uses import ServiceUses
 from lapis.server.control.stores import Stores
 from lapis.server.store.assets import COMPUTE, Asset
-from lapis.server.store.runs import RunFilter
 
 _log = logging.getLogger("lapis.computes")
 _CLUSTER = ("vm_size", "max_nodes", "min_nodes", "idle_seconds", "vm_priority", "engine")
@@ -44,18 +45,19 @@ class NewCompute:
 
 
 class Computes:
-    def __init__(self, stores: Stores, fleet: Fleet, now: Callable[[], float], wake: Callable[[], None]) -> None:
+    def __init__(
+        self, stores: Stores, fleet: Fleet, uses: ServiceUses, events: Events, now: Callable[[], float]
+    ) -> None:
         self._stores = stores
+        self._uses = uses
         self._fleet = fleet
         self._now = now
-        self._wake = wake
-        self.used_by: Callable[[str, str], list[str]] = lambda workspace_id, name: []  # services, by name
+        self._wake = events.wake
 
     # -- what users do
 
-    def create(self, actor: Actor, workspace_id: str, new: NewCompute) -> dict[str, Any]:
+    def create(self, workspace_id: str, new: NewCompute) -> dict[str, Any]:
         """A target of that name that is there already is an error, unless it is the very same."""
-        actor.may_change_workspace()
         rules.check_cluster(_cluster(new.name, asdict(new), ()))
         check_labels("tags", new.tags)
         self._fleet.engine(new.engine, new.settings).check(new.settings)
@@ -77,16 +79,13 @@ class Computes:
         self._wake()
         return self._view(made)
 
-    def get(self, actor: Actor, workspace_id: str, name: str) -> dict[str, Any]:
-        actor.may_read(workspace_id)
+    def get(self, workspace_id: str, name: str) -> dict[str, Any]:
         return self._view(self._asset(workspace_id, name))
 
-    def all(self, actor: Actor, workspace_id: str) -> list[dict[str, Any]]:
-        actor.may_read(workspace_id)
+    def all(self, workspace_id: str) -> list[dict[str, Any]]:
         return [self._view(each) for each in self._stores.assets.find(workspace_id, COMPUTE)]
 
-    def update(self, actor: Actor, workspace_id: str, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        actor.may_change_workspace()
+    def update(self, workspace_id: str, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         asset = self._asset(workspace_id, name)
         unknown = set(changes) - {"min_nodes", "max_nodes", "idle_seconds", "tags", "description"}
         if unknown:
@@ -101,11 +100,10 @@ class Computes:
         self._wake()
         return self._view(changed)
 
-    def delete(self, actor: Actor, workspace_id: str, name: str) -> None:
+    def delete(self, workspace_id: str, name: str) -> None:
         """Refused while runs use it or wait for it."""
-        actor.may_change_workspace()
         asset = self._asset(workspace_id, name)
-        services = self.used_by(workspace_id, name)
+        services = self._uses.of_target(workspace_id, name)
         if services:
             raise Conflict(
                 f"Compute target '{name}' serves {', '.join(services)} and cannot be deleted. Delete the service first."
@@ -122,9 +120,8 @@ class Computes:
             self._let_go(asset, node)
         self._stores.assets.remove(workspace_id, COMPUTE, name)
 
-    def preempt(self, actor: Actor, workspace_id: str, name: str, node_id: str | None) -> list[str]:
+    def preempt(self, workspace_id: str, name: str, node_id: str | None) -> list[str]:
         """Take low-priority nodes away, as the owner of a spot market would: one, or all that run something."""
-        actor.may_change_workspace()
         asset = self._asset(workspace_id, name)
         if asset.body["vm_priority"] != "lowpriority":
             raise ComputeTargetException(f"Only low-priority nodes can be preempted, and '{name}' has dedicated ones.")

@@ -12,7 +12,7 @@ from lapis.domain.run import check_labels, check_text, with_properties
 from lapis.domain.tree import check_path
 from lapis.environments.no_code import no_code
 from lapis.errors import ModelNotFoundException, ModelPathNotFoundException, UserErrorException
-from lapis.server.control.access import Actor
+from lapis.server.control.service_uses import ServiceUses
 from lapis.server.control.stores import Stores
 from lapis.server.store.assets import MODEL, Asset
 
@@ -39,15 +39,13 @@ class NewModel:
 
 
 class Models:
-    def __init__(self, stores: Stores, now: Callable[[], float]) -> None:
+    def __init__(self, stores: Stores, uses: ServiceUses, now: Callable[[], float]) -> None:
         self._stores = stores
+        self._uses = uses
         self._now = now
-        self.used_by: Callable[[str, str], list[str]] = lambda workspace_id, asset_id: []  # services, by name
 
-    def register(self, actor: Actor, workspace_id: str, new: NewModel) -> dict[str, Any]:
+    def register(self, workspace_id: str, new: NewModel) -> dict[str, Any]:
         """The next version of its name. A run's files become a model's without being copied."""
-        actor.may_read(workspace_id)
-        actor.may_upload()
         if not _NAME.fullmatch(new.name):
             raise UserErrorException(
                 f"Model name {new.name!r} cannot be used: 1 to 255 letters, digits, dots, dashes and underscores, a "
@@ -105,8 +103,7 @@ class Models:
         blobs = self._stores.blobs
         return [{"path": check_path(p), "hash": h, "size": blobs.size(h)} for p, h in sorted(new.files.items())]
 
-    def get(self, actor: Actor, workspace_id: str, name: str, version: int | None = None) -> dict[str, Any]:
-        actor.may_read(workspace_id)
+    def get(self, workspace_id: str, name: str, version: int | None = None) -> dict[str, Any]:
         return view(self._asset(workspace_id, name, version))
 
     def _asset(self, workspace_id: str, name: str, version: int | None) -> Asset:
@@ -125,7 +122,6 @@ class Models:
 
     def find(
         self,
-        actor: Actor,
         workspace_id: str,
         name: str | None = None,
         latest: bool = False,
@@ -134,7 +130,6 @@ class Models:
         dataset_id: str | None = None,
     ) -> list[dict[str, Any]]:
         """The newest first."""
-        actor.may_read(workspace_id)
         found = [each for each in self._stores.assets.find(workspace_id, MODEL, name) if "gone" not in each.body]
         if latest:
             newest: dict[str, Asset] = {}
@@ -150,12 +145,8 @@ class Models:
         ]
         return [view(each) for each in sorted(chosen, key=lambda each: -each.created_at)]
 
-    def change(
-        self, actor: Actor, workspace_id: str, name: str, version: int, changes: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def change(self, workspace_id: str, name: str, version: int, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Tags may change and properties be added; the files of a version never do."""
-        actor.may_read(workspace_id)
-        actor.may_upload()
         known = {"tags", "remove_tags", "properties", "description", "resources", "datasets", "sample_input",
                  "sample_output"}  # fmt: skip
         if set(changes) - known:
@@ -176,11 +167,10 @@ class Models:
 
         return view(self._stores.assets.change(workspace_id, asset.id, apply))
 
-    def delete(self, actor: Actor, workspace_id: str, name: str, version: int) -> None:
+    def delete(self, workspace_id: str, name: str, version: int) -> None:
         """Its number is never given again, so what stays is a mark."""
-        actor.may_change_workspace()
         asset = self._asset(workspace_id, name, version)
-        services = self.used_by(workspace_id, asset.id)
+        services = self._uses.of_model(workspace_id, asset.id)
         if services:
             raise UserErrorException(
                 f"Model {name}:{version} is deployed as {', '.join(services)} and cannot be deleted. Delete the "
@@ -188,9 +178,8 @@ class Models:
             )
         self._stores.assets.change(workspace_id, asset.id, lambda found: replace(found, body={"gone": self._now()}))
 
-    def no_code(self, actor: Actor, workspace_id: str, name: str, version: int) -> dict[str, Any]:
+    def no_code(self, workspace_id: str, name: str, version: int) -> dict[str, Any]:
         """The runtime that serves it without code, and the environment for that."""
-        actor.may_read(workspace_id)
         body = self._asset(workspace_id, name, version).body
         hashes = {str(file["path"]): str(file["hash"]) for file in body["files"]}
 
@@ -201,9 +190,8 @@ class Models:
         runtime, definition = no_code(body["framework"], body["framework_version"], list(hashes), read)
         return {"runtime": runtime, "definition": definition}
 
-    def lineage(self, actor: Actor, workspace_id: str, name: str, version: int) -> dict[str, Any]:
+    def lineage(self, workspace_id: str, name: str, version: int) -> dict[str, Any]:
         """The run that made it, the datasets that the run read, and the services that serve it."""
-        actor.may_read(workspace_id)
         asset = self._asset(workspace_id, name, version)
         run_id = asset.body["run_id"]
         read = self._stores.assets.uses_of(workspace_id, run_id) if run_id is not None else []
@@ -214,7 +202,7 @@ class Models:
                 for use in read
                 if use.role == "input" and use.asset is not None
             ],
-            "services": self.used_by(workspace_id, asset.id),
+            "services": self._uses.of_model(workspace_id, asset.id),
         }
 
 

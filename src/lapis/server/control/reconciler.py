@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 from lapis.domain import run as rules
 from lapis.domain.compute import Wants
@@ -21,10 +20,14 @@ from lapis.errors import AzureMLException, NotFound
 from lapis.server.control.access import Access
 from lapis.server.control.computes import Computes
 from lapis.server.control.environment_builds import EnvironmentBuilds
+from lapis.server.control.events import Events
 from lapis.server.control.fleet import LOCAL, Fleet
 from lapis.server.control.jobs import Address, job_spec, recovery_spec
 from lapis.server.control.runs import BUILD_LOG, Runs, queue
+from lapis.server.control.service_fronts import ServiceFronts
+from lapis.server.control.service_keeper import ServiceKeeper
 from lapis.server.control.stores import Stores
+from lapis.server.control.waiting import WaitingRuns
 from lapis.server.store.assets import Asset
 from lapis.server.store.runs import Queued
 
@@ -48,6 +51,10 @@ class Reconciler:
         access: Access,
         address: Address,
         max_runs: int,
+        fronts: ServiceFronts,
+        keeper: ServiceKeeper,
+        waiting: WaitingRuns,
+        events: Events,
         now: Callable[[], float],
     ) -> None:
         self._stores = stores
@@ -58,24 +65,21 @@ class Reconciler:
         self._access = access
         self._address = address
         self._max_runs = max_runs
+        self._fronts = fronts
+        self._keeper = keeper
+        self._waiting = waiting
         self._now = now
         self._wake = threading.Event()
         self._stopping = False
         self._asked_to_stop: dict[str, float] = {}
         self._tracked: dict[str, tuple[Engine, Handle]] = {}  # jobs that something lies around of, by run
-        self._places: dict[str, int] = {}
-        self._waits: dict[str, tuple[str, str]] = {}  # why, and what ends it: of runs that wait for nodes
-        self._engine_waits: dict[
-            str, tuple[str, str]
-        ] = {}  # the same, of runs that wait for their cluster to have room
         self._wanted: dict[str, tuple[int, int]] = {}
         self._build_log_told: dict[str, int] = {}  # by run
         self._served: dict[str, int] = {}  # the last launch of each experiment, by number
-        self.look_after_services: Callable[[], None] = lambda: None
-        self.service_secrets: Callable[[RunRecord], dict[str, Any]] = lambda run: {}  # what is told only at launch
         self._host = socket.gethostname()
         self._owned_seen = 0.0
         self._thread = threading.Thread(target=self._loop, name="reconciler", daemon=True)
+        events.on_work(self._wake.set)
 
     def start(self) -> None:
         for workspace_id, run_id in self._stores.files.unsealed():  # a server killed between verdict and sealing
@@ -87,9 +91,6 @@ class Reconciler:
         engine = self._fleet.engine(LOCAL)
         self._tracked.update((job_id, (engine, handle)) for job_id, handle in engine.left().items())
         self._thread.start()
-
-    def wake(self) -> None:
-        self._wake.set()
 
     def stop(self) -> None:
         self._stopping = True
@@ -112,7 +113,7 @@ class Reconciler:
             if self._now() - self._owned_seen > _OWNED_EVERY:
                 self._owned_seen = self._now()
                 self._mind_interactive(self._stores.runs.owned())
-            self.look_after_services()
+            self._keeper.look_after()
             self._mind_building(self._stores.runs.building())
             queued = self._stores.runs.queued()
             self._forget_ended({run.id for run in launched} | {run.id for run in queued})
@@ -143,7 +144,7 @@ class Reconciler:
                     waits[run.id] = (engine.explain(run.handle or {}), "ends when the cluster has room for it")
                 elif run.cancel_requested:
                     self._stop(run, engine)
-        self._engine_waits = waits
+        self._waiting.for_room = waits
         for run_id in set(self._asked_to_stop) - {run.id for run in launched}:
             del self._asked_to_stop[run_id]
 
@@ -254,7 +255,7 @@ class Reconciler:
         A server killed right after a launch leaves a run without a handle, which may run already: launching it again
         finds its agents.
         """
-        self._waits = {}
+        self._waiting.for_nodes = {}
         clusters = {(each.workspace_id, each.name): each for each in self._computes.clusters()}
         for key, cluster in clusters.items():
             here = [run for run in queued if (run.workspace_id, run.target) == key]
@@ -278,7 +279,7 @@ class Reconciler:
             waiting = by_id.pop(run_id)
             self._launch_if_wanted(waiting, self._computes.engine(cluster), [node.place for node in nodes])
         for place, waiting in enumerate(by_id.values(), start=1):
-            self._waits[waiting.id] = self._computes.why_waiting(cluster, place, self._wants(waiting)[0])
+            self._waiting.for_nodes[waiting.id] = self._computes.why_waiting(cluster, place, self._wants(waiting)[0])
 
     def _wants(self, run: Queued) -> tuple[int, int]:
         """How many nodes, and with which priority: of a queued run neither changes."""
@@ -321,7 +322,8 @@ class Reconciler:
             queued.remove(waiting)
             if self._launch_if_wanted(waiting, self._fleet.engine(LOCAL)):
                 busy.append(waiting)
-        self._places = {run.id: place for place, run in enumerate(fair_order(queued, busy, self._served), start=1)}
+        left = fair_order(queued, busy, self._served)
+        self._waiting.places = {run.id: place for place, run in enumerate(left, start=1)}
 
     def _launch_if_wanted(self, waiting: Queued, engine: Engine, nodes: Sequence[Place] | None = None) -> bool:
         run = self._stores.runs.get(waiting.workspace_id, waiting.id)
@@ -330,21 +332,6 @@ class Reconciler:
         self._launch(run, engine, "", nodes)
         self._served[run.experiment] = max(self._served.values(), default=0) + 1
         return True
-
-    def waiting(self, run: RunRecord) -> tuple[str, str] | None:
-        """Why a queued run waits, and what ends it: an observation, so it is told and never stored."""
-        if run.id in self._engine_waits and run.state is RunState.QUEUED:
-            return self._engine_waits[run.id]
-        if run.id in self._waits and run.state is RunState.QUEUED:
-            return self._waits[run.id]
-        place = self._places.get(run.id)
-        if place is None or run.state is not RunState.QUEUED:
-            return None
-        ahead = f"{place - 1} ahead of it" if place > 1 else "the next one"
-        return (
-            f"In the queue of '{run.target}': {ahead}, and all {self._max_runs} slots are taken (LAPIS_MAX_RUNS)",
-            "ends when a run that runs now ends",
-        )
 
     def _launch(self, run: RunRecord, engine: Engine, reason: str, nodes: Sequence[Place] | None = None) -> None:
         workspace = self._stores.workspaces.find(id=run.workspace_id)[0]
@@ -361,7 +348,7 @@ class Reconciler:
                 lock = self._builds.lock(run.job["environment"]["lock"]).to_json()
                 spec = replace(spec, body={**spec.body, "lock": lock, "environments": self._builds.root})
             if run.job.get("service"):
-                spec = replace(spec, body={**spec.body, **self.service_secrets(run)})
+                spec = replace(spec, body={**spec.body, **self._fronts.secrets(run)})
         if nodes is None:  # launched again: on the nodes that it has
             nodes = self._computes.places_of(run)
         spec = replace(spec, nodes=tuple(nodes))

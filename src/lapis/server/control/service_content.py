@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from lapis.domain.run import check_labels
 from lapis.domain.tree import Tree
-from lapis.errors import WebserviceException
-from lapis.server.control.access import Actor
+from lapis.errors import NotFound, WebserviceException
 from lapis.server.control.environment_builds import EnvironmentBuilds
 from lapis.server.control.models import Models
 from lapis.server.control.stores import Stores
+from lapis.server.store.assets import IMAGE, Asset
 
-_SERVER = Actor("user")
-_FRONT = ("httptools>=0.6", "uvloop>=0.20")
 _MODEL_FILES = (".onnx", ".h5", ".hdf5", ".keras", ".pkl", ".pickle", ".joblib", ".sav")
 NO_CODE = ("TensorFlow", "TfKeras", "Onnx", "ScikitLearn")
 
@@ -43,11 +40,10 @@ class Contents:
         self._stores = stores
         self._models = models
         self._builds = builds
-        self.of_image: Any = None  # what an image of 2019's kind holds, by workspace and id
 
     def of_new(self, workspace_id: str, new: NewContent | None, image: str | None) -> dict[str, Any]:
         if image is not None:
-            return dict(self.of_image(workspace_id, image), image=image)
+            return dict(_of_image(self._stores, workspace_id, image), image=image)
         if new is None:
             raise WebserviceException("There is nothing to serve: give models, an inference_config, or both.")
         models = self._all_models(workspace_id, new.models)
@@ -77,18 +73,11 @@ class Contents:
         self._check_script(NewContent(snapshot_id=given["snapshot_id"], entry_script=given["entry_script"]))
         return {**before, **given}
 
-    def front_lock(self) -> dict[str, Any]:
-        """The environment of the front itself, for machines where Lapis is not installed."""
-        python = f"python={sys.version_info.major}.{sys.version_info.minor}"
-        dependencies = {"name": "front", "dependencies": [python, {"pip": list(_FRONT)}]}
-        definition = {"name": "front", "python": {"condaDependencies": dependencies}}
-        return self._builds.resolve(definition, strict=False).lock.to_json()
-
     def files_of(self, workspace_id: str, content: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The models with the list of their files, as an agent lays them out."""
         found = []
         for model in content["models"]:
-            view = self._models.get(_SERVER, workspace_id, model["name"], model["version"])
+            view = self._models.get(workspace_id, model["name"], model["version"])
             found.append({"name": model["name"], "version": model["version"], "files": view["files"]})
         return found
 
@@ -102,9 +91,9 @@ class Contents:
     def _model(self, workspace_id: str, model_id: str) -> dict[str, Any]:
         name, _, version = model_id.rpartition(":")
         if name and version.isdigit():
-            view = self._models.get(_SERVER, workspace_id, name, int(version))
+            view = self._models.get(workspace_id, name, int(version))
         else:
-            view = self._models.get(_SERVER, workspace_id, model_id)
+            view = self._models.get(workspace_id, model_id)
         return {key: view[key] for key in ("id", "asset_id", "name", "version", "framework", "framework_version")}
 
     def _check_script(self, new: NewContent) -> None:
@@ -161,6 +150,28 @@ class Contents:
                 return file.read()
 
         return no_code(model["framework"], model["framework_version"], list(hashes), read)
+
+
+def find_image(stores: Stores, workspace_id: str, name: str, version: int | None, kind: str = IMAGE) -> Asset:
+    """The image or package of that name, the newest version if none is asked for."""
+    there = [each for each in stores.assets.find(workspace_id, kind, name) if "gone" not in each.body]
+    found = [each for each in there if version in (None, each.version)]
+    if not found:
+        known = sorted(
+            f"{each.name}:{each.version}" for each in stores.assets.find(workspace_id, kind) if "gone" not in each.body
+        )
+        which = name if version is None else f"{name}:{version}"
+        raise NotFound(f"There is no {kind} '{which}' in this workspace. Known: {', '.join(known) or 'none'}.")
+    return found[0]
+
+
+def _of_image(stores: Stores, workspace_id: str, image_id: str) -> dict[str, Any]:
+    """What an image of 2019's kind holds."""
+    name, _, version = image_id.rpartition(":")
+    if not name or not version.isdigit():
+        raise WebserviceException(f"An image's id is name:version, and {image_id!r} is not.")
+    content: dict[str, Any] = find_image(stores, workspace_id, name, int(version)).body["content"]
+    return content
 
 
 def _served_part(paths: list[str]) -> str:

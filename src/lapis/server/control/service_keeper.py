@@ -13,16 +13,15 @@ from lapis.domain import service_moves as moves
 from lapis.domain import services as rules
 from lapis.domain.run import RunRecord
 from lapis.errors import AzureMLException, NotFound
-from lapis.server.control.access import Actor
 from lapis.server.control.computes import Computes
 from lapis.server.control.runs import NewRun, Runs
 from lapis.server.control.service_content import Contents
+from lapis.server.control.service_fronts import ServiceFronts
 from lapis.server.control.services import Services
 from lapis.server.control.stores import Stores
 from lapis.server.store.assets import SERVICE, Asset
 
 DRAIN = 90.0  # seconds that a front which has handed over may take for what it had begun to answer
-_SERVER = Actor("user")
 _log = logging.getLogger("lapis.services")
 
 
@@ -34,6 +33,7 @@ class ServiceKeeper:
         stores: Stores,
         runs: Runs,
         services: Services,
+        fronts: ServiceFronts,
         contents: Contents,
         computes: Computes,
         home: str,
@@ -42,6 +42,7 @@ class ServiceKeeper:
         self._stores = stores
         self._runs = runs
         self._services = services
+        self._fronts = fronts
         self._contents = contents
         self._computes = computes
         self._sockets = os.path.join(home, "services")
@@ -81,7 +82,7 @@ class ServiceKeeper:
 
     def _start(self, asset: Asset, name: str, place: str, slot: Mapping[str, Any]) -> Asset:
         try:
-            run = self._runs.make(_SERVER, asset.workspace_id, [self._new_run(asset, name, slot)])[0]
+            run = self._runs.make(asset.workspace_id, [self._new_run(asset, name, slot)])[0]
         except AzureMLException as error:
             fault = {"code": error.code, "message": error.message}
             return self._set(asset, name, place, slot, moves.failed(slot, fault))
@@ -99,21 +100,21 @@ class ServiceKeeper:
         }
         for run in self._services.runs_of(asset):
             if run.ended and run.id not in kept:
-                self._services.reports.pop(run.id, None)
-                self._runs.delete(_SERVER, asset.workspace_id, run.id)
+                self._fronts.reports.pop(run.id, None)
+                self._runs.delete(asset.workspace_id, run.id)
 
     def _ended(self, asset: Asset, name: str, place: str, slot: Mapping[str, Any], run: RunRecord | None) -> Asset:
-        error, why = _how_it_ended(run, self._services.reports.get(slot["run"] or "", (0.0, {}))[1])
+        error, why = _how_it_ended(run, self._fronts.reports.get(slot["run"] or "", (0.0, {}))[1])
         after = moves.ended(slot, error, why, self._now())
         _log.warning("Service '%s' ended by itself: %s", asset.name, why)
         return self._set(asset, name, place, slot, after)
 
     def _heard(self, asset: Asset, name: str, slot: Mapping[str, Any]) -> Asset:
         """The front of the wanted revision is ready: the one before it has handed over."""
-        front = self._services.front(slot)
+        front = self._fronts.front(slot)
         if slot["state"] == rules.READY or front is None or front.get("state") != "ready":
             return asset
-        told = self._services.reports[slot["run"]][1]
+        told = self._fronts.reports[slot["run"]][1]
         address = f"{told.get('host') or '127.0.0.1'}:{front.get('port')}"
         now = self._now()
 
@@ -146,7 +147,7 @@ class ServiceKeeper:
 
         changed = self._stores.assets.change(asset.workspace_id, asset.id, apply)
         for run_id in lost:
-            self._runs.cancel(_SERVER, asset.workspace_id, run_id, "the service was updated meanwhile")
+            self._runs.cancel(asset.workspace_id, run_id, "the service was updated meanwhile")
         return changed
 
     def _new_run(self, asset: Asset, name: str, slot: Mapping[str, Any]) -> NewRun:
@@ -209,7 +210,7 @@ class ServiceKeeper:
             if run is None or run.ended:
                 gone.append(each["run"])
             elif each["cancel_at"] is not None and self._now() >= each["cancel_at"] and not run.cancel_requested:
-                self._runs.cancel(_SERVER, asset.workspace_id, run.id, "a later revision has taken over")
+                self._runs.cancel(asset.workspace_id, run.id, "a later revision has taken over")
         if gone:
 
             def apply(found: Asset) -> Asset:
@@ -223,11 +224,11 @@ class ServiceKeeper:
         runs = self._services.runs_of(asset)
         for run in runs:
             if not run.ended and not run.cancel_requested:
-                self._runs.cancel(_SERVER, asset.workspace_id, run.id, "the service is deleted")
+                self._runs.cancel(asset.workspace_id, run.id, "the service is deleted")
         if all(run.ended for run in self._services.runs_of(asset)):
             for run in runs:
-                self._services.reports.pop(run.id, None)
-                self._runs.delete(_SERVER, asset.workspace_id, run.id)
+                self._fronts.reports.pop(run.id, None)
+                self._runs.delete(asset.workspace_id, run.id)
             self._stores.assets.remove(asset.workspace_id, SERVICE, asset.name)
 
     def _run(self, asset: Asset, run_id: str) -> RunRecord | None:

@@ -11,29 +11,25 @@ from lapis.domain import services as rules
 from lapis.domain.run import RunRecord
 from lapis.domain.services import LOCAL, PROFILED
 from lapis.errors import NotFound, WebserviceException
-from lapis.server.control.access import Actor
 from lapis.server.control.runs import BUILD_LOG, STD_LOG
+from lapis.server.control.service_fronts import ServiceFronts
 from lapis.server.control.stores import Stores
+from lapis.server.control.waiting import WaitingRuns
 from lapis.server.store.assets import SERVICE, Asset
 
-SILENT = 20.0  # seconds without a word from a front after which it counts as gone
 _CONNECT = 0.3
 _LINE = 1000  # bytes of a line of a log, amply
-Reports = dict[str, tuple[float, Mapping[str, Any]]]  # what fronts said last, by run, and when
 
 
 class ServiceViews:
-    def __init__(self, stores: Stores, reports: Reports, host: str, now: Callable[[], float]) -> None:
+    def __init__(
+        self, stores: Stores, fronts: ServiceFronts, waiting: WaitingRuns, host: str, now: Callable[[], float]
+    ) -> None:
         self._stores = stores
-        self._reports = reports
+        self._fronts = fronts
+        self._waiting = waiting
         self._host = host
         self._now = now
-        self.waiting: Callable[[RunRecord], tuple[str, str] | None] = lambda run: None  # for nodes: why, until when
-
-    def front(self, slot: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """What the front of a revision said a moment ago; None if it did not."""
-        at, told = self._reports.get(slot["run"] or "", (0.0, {}))
-        return told.get("front") if self._now() - at < SILENT else None
 
     def of(self, asset: Asset) -> dict[str, Any]:
         """Without its keys."""
@@ -83,15 +79,15 @@ class ServiceViews:
             "origin": content.get("origin"),
             "environment": content.get("definition"),
             "runtime": (content.get("no_code") or {}).get("runtime"),
-            "front": self.front(wanted),
+            "front": self._fronts.front(wanted),
         }
 
     def _answers(self, wanted: Mapping[str, Any], run: RunRecord | None, address: str | None) -> bool:
         """By what its front said; a server that just came has not heard of it yet, and knocks."""
         if run is None or run.ended:
             return False
-        if run.id in self._reports:
-            front = self.front(wanted) or {}
+        if run.id in self._fronts.reports:
+            front = self._fronts.front(wanted) or {}
             replicas = front.get("replicas") or []
             return front.get("state") == "ready" and any(each["state"] == "ready" for each in replicas)
         return wanted["state"] == rules.READY and address is not None and _listens(address)
@@ -108,7 +104,7 @@ class ServiceViews:
             return f"It ended by itself ({wanted['why']}); start {wanted['restarts'] + 1} in {left:.0f} s"
         if run is None or not run.history:
             return "Waiting to be started"
-        reason, until = self.waiting(run) or (run.history[-1].reason, run.history[-1].until)
+        reason, until = self._waiting.why(run) or (run.history[-1].reason, run.history[-1].until)
         return reason + (f" ({until})" if until else "")
 
     def _run(self, workspace_id: str, run_id: str | None) -> RunRecord | None:
@@ -117,9 +113,8 @@ class ServiceViews:
         except NotFound:
             return None
 
-    def logs(self, actor: Actor, workspace_id: str, name: str, version: str | None, lines: int, init: bool) -> str:
+    def logs(self, workspace_id: str, name: str, version: str | None, lines: int, init: bool) -> str:
         """What the newest revision printed, through all its restarts; with `init` how its environment was built."""
-        actor.may_read(workspace_id)
         asset = find_service(self._stores, workspace_id, name)
         wanted = version_of(asset, asset.body["default"] if version is None else version)["wanted"]
         said: list[str] = []

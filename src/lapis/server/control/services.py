@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import secrets
 import time
 import uuid
@@ -15,16 +14,19 @@ from typing import Any
 from lapis.domain import service_moves as moves
 from lapis.domain import services as rules
 from lapis.domain.run import RunRecord, check_labels, check_text, with_properties
+from lapis.domain.run_filter import RunFilter
 from lapis.domain.services import ENDPOINT, PROFILED
-from lapis.errors import Conflict, NotFound, WebserviceException
-from lapis.server.control.access import Access, Actor
+from lapis.errors import Conflict, WebserviceException
+from lapis.server.control.access import Access
 from lapis.server.control.computes import Computes
+from lapis.server.control.events import Events
 from lapis.server.control.ports import Ports
 from lapis.server.control.service_content import Contents, NewContent
-from lapis.server.control.service_views import Reports, ServiceViews, find_service, uses_tokens, version_of
+from lapis.server.control.service_fronts import ServiceFronts
+from lapis.server.control.service_views import ServiceViews, find_service, uses_tokens, version_of
 from lapis.server.control.stores import Stores
+from lapis.server.control.waiting import WaitingRuns
 from lapis.server.store.assets import SERVICE, Asset
-from lapis.server.store.runs import RunFilter
 from lapis.server.store.sealed import Sealer
 
 _GONE_WITHIN = 25.0  # seconds that delete() waits for the processes to end
@@ -81,30 +83,29 @@ class Services:
         stores: Stores,
         contents: Contents,
         computes: Computes,
+        fronts: ServiceFronts,
+        waiting: WaitingRuns,
         access: Access,
+        events: Events,
         home: str,
         host: str,
         now: Callable[[], float],
-        wake: Callable[[], None],
     ) -> None:
         self._stores = stores
         self._contents = contents
         self._computes = computes
+        self._fronts = fronts
         self._access = access
         self._sealer = Sealer(home)
         self._ports = Ports(host)
         self.host = host
         self._now = now
-        self._wake = wake
-        self.reports: Reports = {}
-        self.views = ServiceViews(stores, self.reports, host, now)
-        self.front = self.views.front
-        self.logs = self.views.logs
+        self._wake = events.wake
+        self._views = ServiceViews(stores, fronts, waiting, host, now)
 
     # -- deployed
 
-    def deploy(self, actor: Actor, workspace_id: str, new: NewService) -> dict[str, Any]:
-        actor.may_change_workspace()
+    def deploy(self, workspace_id: str, new: NewService) -> dict[str, Any]:
         self._check(workspace_id, new)
         there = self._find(workspace_id, new.name)
         if there is not None and not new.overwrite:
@@ -120,7 +121,7 @@ class Services:
             return self._replace(there, new, content)
         port = self._port(new, there)
         if there is not None:
-            self.delete(actor, workspace_id, new.name)
+            self.delete(workspace_id, new.name)
         return self._add(workspace_id, new, content, port)
 
     def _check(self, workspace_id: str, new: NewService) -> None:
@@ -213,29 +214,12 @@ class Services:
 
     # -- found
 
-    def get(self, actor: Actor, workspace_id: str, name: str) -> dict[str, Any]:
-        actor.may_read(workspace_id)
+    def get(self, workspace_id: str, name: str) -> dict[str, Any]:
         return self.view(self.asset(workspace_id, name))
 
-    def all(self, actor: Actor, workspace_id: str) -> list[dict[str, Any]]:
-        actor.may_read(workspace_id)
+    def all(self, workspace_id: str) -> list[dict[str, Any]]:
         found = self._stores.assets.find(workspace_id, SERVICE)
         return [self.view(each) for each in found if each.body["kind"] != PROFILED]
-
-    def used_by(self, workspace_id: str, asset_id: str) -> list[str]:
-        """The services that a model serves in, by name."""
-        return [
-            each.name
-            for each in self._stores.assets.find(workspace_id, SERVICE)
-            if any(asset_id == model["asset_id"] for model in _all_models(each))
-        ]
-
-    def on_target(self, workspace_id: str, target: str) -> list[str]:
-        return [each.name for each in self._stores.assets.find(workspace_id, SERVICE) if each.body["target"] == target]
-
-    def count(self) -> int:
-        """How many services there are: while there is one, the server has something to look after."""
-        return len(self._stores.assets.of_kind(SERVICE))
 
     def asset(self, workspace_id: str, name: str) -> Asset:
         return find_service(self._stores, workspace_id, name)
@@ -246,8 +230,7 @@ class Services:
 
     # -- updated
 
-    def update(self, actor: Actor, workspace_id: str, name: str, change: Change) -> dict[str, Any]:
-        actor.may_change_workspace()
+    def update(self, workspace_id: str, name: str, change: Change) -> dict[str, Any]:
         asset = self._living(workspace_id, name)
         if asset.body["kind"] == ENDPOINT and (change.content or change.models or change.image):
             raise WebserviceException(
@@ -270,10 +253,7 @@ class Services:
             self._wait_until_heard(changed)
         return self.view(changed)
 
-    def create_version(
-        self, actor: Actor, workspace_id: str, name: str, version: str, change: Change
-    ) -> dict[str, Any]:
-        actor.may_change_workspace()
+    def create_version(self, workspace_id: str, name: str, version: str, change: Change) -> dict[str, Any]:
         rules.check_version_name(version)
         asset = self._endpoint(workspace_id, name)
         if version in asset.body["versions"]:
@@ -303,10 +283,7 @@ class Services:
 
         return self.view(self._change(asset, apply))
 
-    def update_version(
-        self, actor: Actor, workspace_id: str, name: str, version: str, change: Change
-    ) -> dict[str, Any]:
-        actor.may_change_workspace()
+    def update_version(self, workspace_id: str, name: str, version: str, change: Change) -> dict[str, Any]:
         asset = self._endpoint(workspace_id, name)
         there = version_of(asset, version)
         if change.is_default is False and asset.body["default"] == version:
@@ -336,8 +313,7 @@ class Services:
         self._wait_until_heard(changed)
         return self.view(changed)
 
-    def delete_version(self, actor: Actor, workspace_id: str, name: str, version: str) -> dict[str, Any]:
-        actor.may_change_workspace()
+    def delete_version(self, workspace_id: str, name: str, version: str) -> dict[str, Any]:
         asset = self._endpoint(workspace_id, name)
         version_of(asset, version)
         if asset.body["default"] == version:
@@ -404,9 +380,8 @@ class Services:
 
     # -- deleted
 
-    def delete(self, actor: Actor, workspace_id: str, name: str) -> None:
+    def delete(self, workspace_id: str, name: str) -> None:
         """Its processes have ended, and its port is free, when this returns."""
-        actor.may_change_workspace()
         asset = self.asset(workspace_id, name)
         self._change(asset, lambda body: body.update(deleting=True))
         deadline = time.monotonic() + _GONE_WITHIN
@@ -422,17 +397,16 @@ class Services:
 
     # -- opened
 
-    def keys(self, actor: Actor, workspace_id: str, name: str) -> dict[str, str]:
-        actor.may_change_workspace()
+    def keys(self, workspace_id: str, name: str) -> dict[str, str]:
         asset = self.asset(workspace_id, name)
         if not rules.uses_keys(asset.body["kind"], asset.body["settings"]):
             how = "tokens open it: get_token()" if uses_tokens(asset) else "it is open to whoever reaches it"
             raise WebserviceException(f"Service '{name}' has no keys: {how}. update(auth_enabled=True) gives it keys.")
-        return self._keys(asset)
+        return self._fronts.keys(asset)
 
-    def regenerate(self, actor: Actor, workspace_id: str, name: str, which: str, key: str | None) -> dict[str, str]:
+    def regenerate(self, workspace_id: str, name: str, which: str, key: str | None) -> dict[str, str]:
         """A new key in the place of one of the two. The old one opens nothing any more when this returns."""
-        keys = self.keys(actor, workspace_id, name)
+        keys = self.keys(workspace_id, name)
         if which.lower() not in _KEYS:
             raise WebserviceException(f"A service has a Primary and a Secondary key, and no {which!r}.")
         if key is not None:
@@ -442,9 +416,7 @@ class Services:
         self._wait_until_heard(self._change(asset, lambda body: body.update(sealed=self._sealer.seal(fresh))))
         return fresh
 
-    def token(self, actor: Actor, workspace_id: str, name: str) -> dict[str, Any]:
-        actor.may_read(workspace_id)
-        actor.may_upload()
+    def token(self, workspace_id: str, name: str) -> dict[str, Any]:
         asset = self.asset(workspace_id, name)
         if not uses_tokens(asset):
             raise WebserviceException(
@@ -461,75 +433,27 @@ class Services:
             "expiry_on": expires,
         }
 
-    def _keys(self, asset: Asset) -> dict[str, str]:
-        return self._sealer.open(asset.body["sealed"], f"service '{asset.name}'")
-
     def _wait_until_heard(self, asset: Asset) -> None:
         """Until the fronts that answer have taken up what changed; one that does not speak need not be waited for."""
         deadline = time.monotonic() + _HEARD_WITHIN
         while time.monotonic() < deadline:
             fresh = self._find(asset.workspace_id, asset.name)
             if fresh is None or all(
-                self._heard(fresh, name, slot)
+                self._fronts.has_heard(fresh, name, slot)
                 for name, version in fresh.body["versions"].items()
                 for slot in (version["wanted"], version["serving"])
-                if slot is not None and slot["state"] == rules.READY and self.front(slot) is not None
+                if slot is not None and slot["state"] == rules.READY and self._fronts.front(slot) is not None
             ):
                 return
             time.sleep(0.02)
 
-    def _heard(self, asset: Asset, version: str, slot: Mapping[str, Any]) -> bool:
-        told = self.reports[slot["run"]][1]
-        return bool(told.get("live") == _mark(self.live(asset, version)))
-
-    # -- what agents are told, and tell
-
-    def live(self, asset: Asset, version: str) -> dict[str, Any]:
-        """What a front takes up while it runs: who may ask, and who else answers."""
-        kind, settings = asset.body["kind"], asset.body["settings"]
-        keys = self._keys(asset).values() if rules.uses_keys(kind, settings) else ()
-        auth = {
-            "keys": [hashlib.sha256(key.encode()).hexdigest() for key in keys],
-            "token_secret": self._access.service_secret(asset.id) if uses_tokens(asset) else None,
-        }
-        return {"auth": auth, "routes": self._routes(asset) if version == asset.body["gateway"] else []}
-
-    def _routes(self, asset: Asset) -> list[dict[str, Any]]:
-        shares = [rules.Share(name, each["traffic"], each["address"]) for name, each in asset.body["versions"].items()]
-        return rules.routes(shares, asset.body["gateway"], asset.body["default"])
-
-    def secrets(self, run: RunRecord) -> dict[str, Any]:
-        """What goes along when a front is launched, and is stored with no run."""
-        section = (run.job or {})["service"]
-        asset = self._stores.assets.get(run.workspace_id, section["id"])
-        live = self.live(asset, section["version"])
-        found = {"live": live, "live_mark": _mark(live)}
-        return found if section["sockets"] else {**found, "front_lock": self._contents.front_lock()}
-
-    def told(self, run: RunRecord, told: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What the front of a run says; what it is to know, if that is not what it knows."""
-        section = (run.job or {}).get("service")
-        if section is None:
-            return None
-        known = self.reports.get(run.id, (0.0, {}))[1]
-        self.reports[run.id] = (self._now(), told)
-        before, after = ((each.get("front") or {}).get("state") for each in (known, told))
-        if before != after or (known.get("front") or {}).get("error") != (told.get("front") or {}).get("error"):
-            self._wake()
-        try:
-            asset = self._stores.assets.get(run.workspace_id, section["id"])
-        except NotFound:
-            return None  # deleted: its run is about to be stopped
-        if section["version"] not in asset.body["versions"]:
-            return None
-        live = self.live(asset, section["version"])
-        mark = _mark(live)
-        return None if told.get("live") == mark else {**live, "mark": mark}
-
     # -- told
 
     def view(self, asset: Asset) -> dict[str, Any]:
-        return self.views.of(asset)
+        return self._views.of(asset)
+
+    def logs(self, workspace_id: str, name: str, version: str | None, lines: int, init: bool) -> str:
+        return self._views.logs(workspace_id, name, version, lines, init)
 
     def runs_of(self, asset: Asset) -> list[RunRecord]:
         """Every run that the service lived in."""
@@ -583,23 +507,9 @@ def _traffic(change: Change, before: int) -> int:
     return before if asked is None else int(asked)
 
 
-def _all_models(asset: Asset) -> list[Mapping[str, Any]]:
-    slots = [
-        slot
-        for each in asset.body["versions"].values()
-        for slot in (each["wanted"], each["serving"])
-        if slot is not None
-    ]
-    return [model for slot in slots for model in slot["content"]["models"]]
-
-
 def _new_key() -> str:
     return secrets.token_urlsafe(24)
 
 
 def _fresh_keys(given: Mapping[str, str]) -> dict[str, str]:
     return {which: given.get(which) or _new_key() for which in _KEYS}
-
-
-def _mark(live: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(live, sort_keys=True).encode()).hexdigest()[:16]

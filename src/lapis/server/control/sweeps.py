@@ -34,8 +34,7 @@ from lapis.domain.sweeps import (
     check_spec,
 )
 from lapis.errors import AzureMLException, NotFound, UserErrorException
-from lapis.server.control.access import Actor
-from lapis.server.control.bulletin import Bulletin
+from lapis.server.control.events import Events
 from lapis.server.control.runs import NewRun, Runs
 from lapis.server.control.stores import Stores
 
@@ -63,7 +62,7 @@ class _Live:
 
 
 class Sweeps:
-    def __init__(self, stores: Stores, runs: Runs, bulletin: Bulletin, now: Callable[[], float]) -> None:
+    def __init__(self, stores: Stores, runs: Runs, events: Events, now: Callable[[], float]) -> None:
         self._stores = stores
         self._runs = runs
         self._now = now
@@ -75,7 +74,8 @@ class Sweeps:
         self._wake = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._loop, name="sweeps", daemon=True)
-        bulletin.listen(self._hear)
+        events.on_run_told(self._hear)
+        events.on_search_begun(self._begin)
 
     def start(self) -> None:
         self._begun.extend(self._stores.runs.sweeps())
@@ -86,12 +86,6 @@ class Sweeps:
         self._stopping = True
         self._wake.set()
         self._thread.join(timeout=10)
-
-    def begin(self, run: RunRecord) -> None:
-        """A search was made."""
-        with self._lock:
-            self._begun.append(run)
-        self._wake.set()
 
     def progress(self, run: RunRecord) -> tuple[str, str] | None:
         """How far a search is, and what ends it: an observation, so it is told and never stored."""
@@ -109,9 +103,9 @@ class Sweeps:
             said.append(f"it was cut short and is tried again: {live.fault}")
         return ", ".join(said), "ends when all have ended"
 
-    def trials(self, actor: Actor, workspace_id: str, run_id: str) -> dict[str, Any]:
+    def trials(self, workspace_id: str, run_id: str) -> dict[str, Any]:
         """Every run of a search, and of those that it started warm from, with its parameters and its best."""
-        run = self._runs.get(actor, workspace_id, run_id)
+        run = self._runs.get(workspace_id, run_id)
         if run.sweep is None:
             raise UserErrorException(f"Run {run_id} is no hyperparameter search.")
         spec = check_spec(run.sweep["spec"])
@@ -145,6 +139,11 @@ class Sweeps:
         return rows
 
     # -- the thread
+
+    def _begin(self, run: RunRecord) -> None:
+        with self._lock:
+            self._begun.append(run)
+        self._wake.set()
 
     def _hear(self, run_id: str) -> None:
         if run_id in self._homes:
@@ -304,7 +303,7 @@ class Sweeps:
         if stop.early:
             self._runs.stop_early(child, stop.reason)
         else:
-            self._runs.cancel(Actor("user"), child.workspace_id, child.id, stop.reason)
+            self._runs.cancel(child.workspace_id, child.id, stop.reason)
         live.board.asked_to_stop(stop.number)
         self._say(live, f"Stopping {child.id}: {stop.reason}")
 
