@@ -14,7 +14,7 @@ from sqlalchemy import Table, insert, select
 
 from lapis.domain.run import SCRIPT_RUN, RunRecord, RunState, Step
 from lapis.domain.run_filter import RunFilter
-from lapis.sdk.runconfig import RunConfiguration, to_run_definition
+from lapis.sdk.config.runconfig import RunConfiguration, to_run_definition
 from lapis.server.control.stores import Stores, open_stores
 from lapis.server.control.workspaces import new_experiment
 from lapis.server.store.tables import metric_series, runs

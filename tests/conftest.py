@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from lapis.client import local_server
 from lapis.domain import settings as settings_module
-from lapis.sdk import local, mounts
-from lapis.sdk.experiment import Experiment
-from lapis.sdk.process import started
-from lapis.sdk.workspace import Workspace
+from lapis.machine import mounts
+from lapis.machine.processes import started
+from lapis.sdk.runs.experiment import Experiment
+from lapis.sdk.workspace.workspace import Workspace
 from tests.ray_cluster import _ray_cluster, ray_cluster
 
 __all__ = ["_ray_cluster", "ray_cluster"]  # fixtures: one cluster for all tests that want it
@@ -37,11 +38,11 @@ class Home:
 
     @property
     def server_pid(self) -> int | None:
-        about = local.running(self.settings)
+        about = local_server.running(self.settings)
         return None if about is None else int(about["pid"])
 
     def start(self) -> None:
-        local.ensure_server(self.settings)
+        local_server.ensure_server(self.settings)
 
     def kill_server(self) -> None:
         pid = self.server_pid

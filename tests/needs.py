@@ -14,7 +14,7 @@ import tempfile
 
 import pytest
 
-from lapis.sdk import mounts
+from lapis.machine import mounts
 
 
 def need(command: str, package: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 from azureml.core import Environment, Experiment, ScriptRunConfig, Workspace
 from azureml.core.runconfig import RunConfiguration
 from azureml.exceptions import ActivityFailedException, UserErrorException
-from lapis.sdk.environment_resolution import resolve
+from lapis.sdk.environments.environment_resolution import resolve
 from tests.conftest import Home
 from tests.wheels import make_wheel
 

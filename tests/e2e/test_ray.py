@@ -17,7 +17,7 @@ from azureml.core.model import InferenceConfig
 from azureml.core.runconfig import PyTorchConfiguration
 from azureml.core.webservice import AksWebservice
 from lapis.cli.__main__ import main
-from lapis.sdk.attached_compute import RayCompute
+from lapis.sdk.compute.attached_compute import RayCompute
 from tests.conftest import Home
 from tests.e2e.until import until, until_written
 from tests.ray_cluster import RayCluster

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from azureml.core import ComputeTarget, Experiment, ScriptRunConfig, Workspace
-from lapis.sdk.attached_compute import RayCompute
+from lapis.sdk.compute.attached_compute import RayCompute
 from tests.conftest import Home
 from tests.e2e.until import until
 from tests.needs import lacking

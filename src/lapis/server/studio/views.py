@@ -7,6 +7,7 @@ import json
 from contextlib import closing
 from typing import Any
 
+from lapis.domain.log_names import STD_LOG
 from lapis.domain.metrics import LIST, SCALAR, number_of
 from lapis.domain.run import RunRecord
 from lapis.domain.run_file import RunFile
@@ -14,7 +15,6 @@ from lapis.domain.run_filter import RunFilter
 from lapis.domain.sweeps import HYPERPARAMETERS, STOPPED_BY
 from lapis.errors import NotFound
 from lapis.server.control.guard import Guarded
-from lapis.server.control.runs import STD_LOG
 from lapis.server.studio import log_text
 
 _MOST_FILES = 1000
