@@ -120,13 +120,13 @@ def build(
     from lapis.environments import bytecode
     from lapis.environments.build import build as build_it
     from lapis.environments.tidy import tidy_later
-    from lapis.server.control.workshop import Workshop, preface
+    from lapis.server.control.environment_builds import EnvironmentBuilds, preface
 
     environment = _defined(what, workspace)
     if python is not None:
         environment.python.conda_dependencies.set_python_version(python)
     screen.notice(f"Resolving environment '{environment.name}'")
-    resolved = Workshop(_root(), lambda: None).resolve(environment._to_dict(), settings.load().strict)
+    resolved = EnvironmentBuilds(_root(), lambda: None).resolve(environment._to_dict(), settings.load().strict)
     screen.notice(preface(environment.name, resolved).rstrip())
     with progress.of_builds() as tell:
         folder = build_it(resolved.lock, None, _root(), tell)
