@@ -13,9 +13,9 @@ import pytest
 
 from lapis.environments import conda
 from lapis.environments.build import build
+from lapis.environments.environment_builds import EnvironmentBuilds
 from lapis.environments.values import Lock
 from lapis.errors import UserErrorException
-from lapis.server.control.environment_builds import EnvironmentBuilds
 from tests.conda_channel import PYTHON, SITE, Channel
 from tests.wheels import make_wheel
 

@@ -119,8 +119,8 @@ def build(
     from lapis.domain import settings
     from lapis.environments import bytecode
     from lapis.environments.build import build as build_it
+    from lapis.environments.environment_builds import EnvironmentBuilds, preface
     from lapis.environments.tidy import tidy_later
-    from lapis.server.control.environment_builds import EnvironmentBuilds, preface
 
     environment = _defined(what, workspace)
     if python is not None:

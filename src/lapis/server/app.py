@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from lapis.domain.addresses import rule_of
 from lapis.domain.settings import Settings
+from lapis.environments.environment_builds import EnvironmentBuilds
 from lapis.errors import AzureMLException, NotFound, ServiceException, UserErrorException, to_wire
 from lapis.server.api import about, computes, data, environments, files, images, models, runs, services, workspaces
 from lapis.server.api.express import Express
@@ -23,7 +24,6 @@ from lapis.server.control.access import Access
 from lapis.server.control.computes import Computes
 from lapis.server.control.control import Control
 from lapis.server.control.data import Data
-from lapis.server.control.environment_builds import EnvironmentBuilds
 from lapis.server.control.environments import Environments
 from lapis.server.control.events import Events
 from lapis.server.control.files import Files

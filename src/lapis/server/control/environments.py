@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 from lapis.environments.curated import curated, curated_names
+from lapis.environments.environment_builds import EnvironmentBuilds, Resolved
 from lapis.errors import NotFound, UserErrorException
-from lapis.server.control.environment_builds import EnvironmentBuilds, Resolved
 from lapis.server.control.stores import Stores
 from lapis.server.store.assets import ENVIRONMENT, Asset
 from lapis.server.store.sealed import Sealer

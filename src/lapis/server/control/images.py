@@ -11,7 +11,7 @@ from lapis.domain.deployment import NewContent
 from lapis.domain.service import Labels, check_service_name
 from lapis.domain.service_content import Content
 from lapis.domain.values import Value, at_most
-from lapis.server.control.environment_builds import EnvironmentBuilds
+from lapis.environments.environment_builds import EnvironmentBuilds
 from lapis.server.control.service_content import Contents, find_image
 from lapis.server.control.stores import Stores
 from lapis.server.store.assets import IMAGE, PACKAGE, Asset

@@ -10,7 +10,6 @@ from typing import Any
 
 from lapis.server.control.access import SERVER, Access, Actor
 from lapis.server.control.stores import Stores
-from lapis.server.store.assets import SERVICE
 from lapis.version import VERSION
 
 

@@ -18,11 +18,11 @@ from lapis.domain.launch import Recovery, Work
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.service import EXPERIMENT as SERVICES
 from lapis.engines.base import Engine, Handle, JobSpec, JobState, NodeHandle
+from lapis.environments.environment_builds import EnvironmentBuilds
 from lapis.errors import AzureMLException, NotFound, StorageFull, UserErrorException
 from lapis.machine import processes
 from lapis.server.control.access import Access
 from lapis.server.control.computes import Computes
-from lapis.server.control.environment_builds import EnvironmentBuilds
 from lapis.server.control.events import Events
 from lapis.server.control.fleet import LOCAL, Fleet
 from lapis.server.control.jobs import Address, launch_of, recovery_of

@@ -21,12 +21,12 @@ from lapis.domain.service import SERVICE_RUN
 from lapis.domain.sweeps import STOPPED_BY, check_spec
 from lapis.domain.tree import check_path
 from lapis.domain.values import Value
+from lapis.environments.environment_builds import EnvironmentBuilds, Resolved, preface
 from lapis.environments.resolve import packages_in
 from lapis.errors import Conflict, NotFound, UserErrorException
 from lapis.machine.open_mpi import find_mpirun
 from lapis.server.control.access import SERVER, Actor
 from lapis.server.control.computes import Computes
-from lapis.server.control.environment_builds import EnvironmentBuilds, Resolved, preface
 from lapis.server.control.events import Events, Follower
 from lapis.server.control.service_fronts import ServiceFronts
 from lapis.server.control.stores import Stores

@@ -11,8 +11,8 @@ from lapis.domain.job import NoCode, WantedEnvironment
 from lapis.domain.run import check_labels
 from lapis.domain.service_content import Content, ModelVersion
 from lapis.domain.tree import Tree
+from lapis.environments.environment_builds import EnvironmentBuilds
 from lapis.errors import NotFound, WebserviceException
-from lapis.server.control.environment_builds import EnvironmentBuilds
 from lapis.server.control.models import Models
 from lapis.server.control.stores import Stores
 from lapis.server.store.assets import IMAGE, Asset

@@ -16,9 +16,9 @@ from lapis.domain.job import ServicePart
 from lapis.domain.launch import FrontLaunch
 from lapis.domain.run import RunRecord
 from lapis.domain.service import ServiceRecord, Slot
+from lapis.environments.environment_builds import EnvironmentBuilds
 from lapis.errors import NotFound
 from lapis.server.control.access import Access
-from lapis.server.control.environment_builds import EnvironmentBuilds
 from lapis.server.control.events import Events
 from lapis.server.control.stores import Stores
 from lapis.server.store.sealed import Sealer
