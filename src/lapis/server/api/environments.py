@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Response
 
 from lapis.server.api.request import TheControl, answer
-from lapis.server.control.environments import Wish
+from lapis.server.control.environments import EnvironmentWish
 
 router = APIRouter(prefix="/workspaces/{workspace_id}/environments")
 
@@ -25,17 +25,17 @@ def register(control: TheControl, workspace_id: str, definition: _Definition) ->
 
 
 @router.post("/resolve")
-def resolve(control: TheControl, workspace_id: str, wish: Wish) -> Response:
+def resolve(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
     return answer(control.environments.resolve(workspace_id, wish))
 
 
 @router.post("/details")
-def details(control: TheControl, workspace_id: str, wish: Wish) -> Response:
+def details(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
     return answer(control.environments.details(workspace_id, wish))
 
 
 @router.post("/builds")
-def build(control: TheControl, workspace_id: str, wish: Wish) -> Response:
+def build(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
     return answer(control.environments.build(workspace_id, wish), 201)
 
 

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Response
 
 from lapis.server.api.request import TheControl, answer
-from lapis.server.control.images import NewImage
+from lapis.server.control.images import ImageChange, NewImage
 from lapis.server.control.profiles import NewProfile
 
 router = APIRouter(prefix="/workspaces/{workspace_id}")
+Asked = Annotated[Any, Body()]  # read by what it becomes
 
 
 @router.get("/images")
@@ -20,8 +21,8 @@ def find(control: TheControl, workspace_id: str) -> Response:
 
 
 @router.post("/images")
-def create(control: TheControl, workspace_id: str, new: NewImage) -> Response:
-    return answer(control.images.create(workspace_id, new), 201)
+def create(control: TheControl, workspace_id: str, new: Asked) -> Response:
+    return answer(control.images.create(workspace_id, NewImage.checked(new, "image")), 201)
 
 
 @router.get("/images/{name}")
@@ -35,14 +36,8 @@ def version(control: TheControl, workspace_id: str, name: str, version: int) -> 
 
 
 @router.patch("/images/{name}/{version}")
-def change(
-    control: TheControl,
-    workspace_id: str,
-    name: str,
-    version: int,
-    changes: Annotated[dict[str, Any], Body()],
-) -> Response:
-    return answer(control.images.change(workspace_id, name, version, changes))
+def change(control: TheControl, workspace_id: str, name: str, version: int, change: Asked) -> Response:
+    return answer(control.images.change(workspace_id, name, version, ImageChange.checked(change, "change")))
 
 
 @router.delete("/images/{name}/{version}")
@@ -52,8 +47,8 @@ def delete(control: TheControl, workspace_id: str, name: str, version: int) -> R
 
 
 @router.post("/packages")
-def package(control: TheControl, workspace_id: str, new: NewImage) -> Response:
-    return answer(control.images.create_package(workspace_id, new), 201)
+def package(control: TheControl, workspace_id: str, new: Asked) -> Response:
+    return answer(control.images.create_package(workspace_id, NewImage.checked(new, "image")), 201)
 
 
 @router.get("/packages/{name}/{version}")
@@ -62,8 +57,8 @@ def get_package(control: TheControl, workspace_id: str, name: str, version: int)
 
 
 @router.post("/profiles")
-def profile(control: TheControl, workspace_id: str, new: NewProfile) -> Response:
-    return answer(control.profiles.create(workspace_id, new), 201)
+def profile(control: TheControl, workspace_id: str, new: Asked) -> Response:
+    return answer(control.profiles.create(workspace_id, NewProfile.checked(new, "profile")), 201)
 
 
 @router.get("/profiles/{name}")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Response
 
+from lapis.domain.deployment import NewKey, NewService, ServiceChange
 from lapis.server.api.request import TheControl, answer
-from lapis.server.control.services import Change, NewService
 
 router = APIRouter(prefix="/workspaces/{workspace_id}/services")
+Asked = Annotated[Any, Body()]  # read by what it becomes
 
 
 @router.get("")
@@ -18,8 +19,8 @@ def find(control: TheControl, workspace_id: str) -> Response:
 
 
 @router.post("")
-def deploy(control: TheControl, workspace_id: str, new: NewService) -> Response:
-    return answer(control.services.deploy(workspace_id, new), 201)
+def deploy(control: TheControl, workspace_id: str, new: Asked) -> Response:
+    return answer(control.services.deploy(workspace_id, NewService.checked(new, "service")), 201)
 
 
 @router.get("/{name}")
@@ -28,8 +29,8 @@ def get(control: TheControl, workspace_id: str, name: str) -> Response:
 
 
 @router.patch("/{name}")
-def update(control: TheControl, workspace_id: str, name: str, change: Change) -> Response:
-    return answer(control.services.update(workspace_id, name, change))
+def update(control: TheControl, workspace_id: str, name: str, change: Asked) -> Response:
+    return answer(control.services.update(workspace_id, name, ServiceChange.checked(change, "change")))
 
 
 @router.delete("/{name}")
@@ -56,14 +57,8 @@ def keys(control: TheControl, workspace_id: str, name: str) -> Response:
 
 
 @router.post("/{name}/keys")
-def regenerate(
-    control: TheControl,
-    workspace_id: str,
-    name: str,
-    which: Annotated[str, Body()],
-    key: Annotated[str | None, Body()] = None,
-) -> Response:
-    return answer(control.services.regenerate(workspace_id, name, which, key))
+def regenerate(control: TheControl, workspace_id: str, name: str, new: Asked) -> Response:
+    return answer(control.services.regenerate(workspace_id, name, NewKey.checked(new, "key")))
 
 
 @router.post("/{name}/token")
@@ -72,13 +67,15 @@ def token(control: TheControl, workspace_id: str, name: str) -> Response:
 
 
 @router.post("/{name}/versions/{version}")
-def create_version(control: TheControl, workspace_id: str, name: str, version: str, change: Change) -> Response:
-    return answer(control.services.create_version(workspace_id, name, version, change), 201)
+def create_version(control: TheControl, workspace_id: str, name: str, version: str, change: Asked) -> Response:
+    asked = ServiceChange.checked(change, "change")
+    return answer(control.services.create_version(workspace_id, name, version, asked), 201)
 
 
 @router.patch("/{name}/versions/{version}")
-def update_version(control: TheControl, workspace_id: str, name: str, version: str, change: Change) -> Response:
-    return answer(control.services.update_version(workspace_id, name, version, change))
+def update_version(control: TheControl, workspace_id: str, name: str, version: str, change: Asked) -> Response:
+    asked = ServiceChange.checked(change, "change")
+    return answer(control.services.update_version(workspace_id, name, version, asked))
 
 
 @router.delete("/{name}/versions/{version}")

@@ -20,7 +20,7 @@ _LATEST = "latest"
 
 
 @dataclass(frozen=True)
-class Wish:
+class EnvironmentWish:
     """An environment that somebody wants resolved or built."""
 
     __pydantic_config__ = {"extra": "forbid"}
@@ -140,11 +140,11 @@ class Environments:
 
     # -- resolved and built
 
-    def resolve(self, workspace_id: str, wish: Wish) -> dict[str, Any]:
+    def resolve(self, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
         resolved = self._builds.resolve(wish.definition, wish.strict, wish.container, wish.mpi, wish.horovod_in)
         return {**self._lock_view(resolved), "built": self._builds.ready(resolved.lock.hash)}
 
-    def build(self, workspace_id: str, wish: Wish) -> dict[str, Any]:
+    def build(self, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
         """See to it that it is built, whether or not a run waits for it."""
         resolved = self._builds.resolve(wish.definition, wish.strict, wish.container)
         self._builds.start(resolved.lock.hash, by_hand=True)
@@ -161,7 +161,7 @@ class Environments:
         self._builds.lock(lock_hash)
         return self._builds.log(lock_hash, offset)
 
-    def details(self, workspace_id: str, wish: Wish) -> dict[str, Any]:
+    def details(self, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
         """What SDK v1 tells of an environment's image; here of the folder that stands for it."""
         lock = self.resolve(workspace_id, wish)
         folder = f"{self._builds.root}/{lock['lock']}"

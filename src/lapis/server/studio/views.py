@@ -53,7 +53,7 @@ def _trials(control: Guarded, search: RunRecord, children: list[RunRecord]) -> d
     """Of the runs of a hyperparameter search, by id: what each tried, how well it did, and why it was stopped."""
     if search.sweep is None:
         return {}
-    spec, ids = search.sweep["spec"], [child.id for child in children]
+    spec, ids = search.sweep.spec, [child.id for child in children]
     best = "max" if spec["goal"] == "maximize" else "min"
     series = control.metrics.of_runs(search.workspace_id, ids, spec["metric"])
     return {
