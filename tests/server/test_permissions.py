@@ -107,7 +107,7 @@ ROUTES: dict[tuple[str, str], tuple[set[str], Any]] = {
     ("PATCH", WORKSPACE + "/models/{name}/{version}"): (ADDERS, {}),
     ("DELETE", WORKSPACE + "/models/{name}/{version}"): (USERS, None),
     ("GET", WORKSPACE + "/services"): (READERS, None),
-    ("POST", WORKSPACE + "/services"): (USERS, {"name": "s", "kind": "none"}),
+    ("POST", WORKSPACE + "/services"): (USERS, {"name": "s", "kind": "ACI", "target": "none"}),
     ("GET", WORKSPACE + "/services/{name}"): (READERS, None),
     ("PATCH", WORKSPACE + "/services/{name}"): (USERS, {}),
     ("DELETE", WORKSPACE + "/services/{name}"): (USERS, None),

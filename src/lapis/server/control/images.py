@@ -65,6 +65,7 @@ class Images:
         return self._view(find_image(self._stores, workspace_id, name, version, PACKAGE))
 
     def change(self, workspace_id: str, name: str, version: int, change: ImageChange) -> dict[str, Any]:
+
         def apply(found: Asset) -> Asset:
             labels = _labels(found).with_tags(change.tags, change.remove_tags)
             labels = labels.with_properties(f"image {name}:{version}", change.properties)

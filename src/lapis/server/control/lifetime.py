@@ -39,7 +39,7 @@ class Lifetime:
             "home": self._home,
             "started_at": self._started_at,
             "active_runs": self._stores.runs.count_active(),
-            "services": self._services(),
+            "services": self._stores.services.count(),
             "viewer_key": self._access.viewer_key if by.kind in ("user", "viewer") else None,
         }
 
@@ -55,7 +55,4 @@ class Lifetime:
     def idle_for(self, seconds: float) -> bool:
         """Whether nobody asked for so long, and there is nothing to look after."""
         quiet = time.monotonic() - self._last_request > seconds
-        return quiet and not self._stores.runs.count_active() and not self._services()
-
-    def _services(self) -> int:
-        return self._stores.services.count()
+        return quiet and not self._stores.runs.count_active() and not self._stores.services.count()

@@ -18,7 +18,7 @@ class RunViews:
         self._now = now
 
     def of(self, run: RunRecord) -> dict[str, Any]:
-        body = run.to_json()
+        body = run._replace(job=None, sweep=None).to_json()
         for ours in ("nonce", "handle", "job", "launches", "made_by"):
             body.pop(ours)
         body["sweep"] = None if run.sweep is None else run.sweep.spec

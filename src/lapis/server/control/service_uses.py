@@ -12,9 +12,9 @@ class ServiceUses:
     def of_model(self, workspace_id: str, asset_id: str) -> list[str]:
         """The services that a model serves in, by name."""
         return [
-            each.name
-            for each in self._stores.services.of_workspace(workspace_id)
-            if any(asset_id == model.asset_id for slot in each.slots for model in slot.content.models)
+            service.name
+            for service in self._stores.services.of_workspace(workspace_id)
+            if any(asset_id == model.asset_id for slot in service.slots for model in slot.content.models)
         ]
 
     def of_target(self, workspace_id: str, target: str) -> list[str]:
