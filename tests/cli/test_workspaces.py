@@ -11,8 +11,8 @@ import pytest
 from lapis.sdk import local
 from lapis.sdk.experiment import Experiment
 from lapis.sdk.workspace import Workspace
+from lapis.testing import Home
 from tests.cli.conftest import Finished, Lapis
-from tests.conftest import Home
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from lapis.errors import SnapshotException, Unavailable
 from lapis.sdk.client import Client, Endpoint
 from lapis.sdk.run_files import RunFiles
 from lapis.sdk.snapshot_sending import send_snapshot
-from tests.conftest import Home
+from lapis.testing import Home
 
 SUM = "import glob, os; print(sum(os.path.getsize(n) for n in glob.glob('data/*/*')))"
 FILES, SIZE = 300, 40_000  # 12 MB: several batches, the last of them not full

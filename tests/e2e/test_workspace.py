@@ -10,7 +10,7 @@ import pytest
 
 from azureml.core import Experiment, Run, Workspace
 from azureml.exceptions import UserErrorException, WorkspaceException
-from tests.conftest import Home
+from lapis.testing import Home
 
 
 @pytest.fixture
