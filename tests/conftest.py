@@ -22,3 +22,12 @@ def web() -> Iterator[Web]:
     """A web server whose pages a test writes."""
     with serving() as web:
         yield web
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tell pytest the group of a test: pytest-xdist 3.8 writes it into `_nodeid`, which pytest 9.2 no longer reads."""
+    for item in items:
+        grouped = vars(item).get("_nodeid")
+        if grouped is not None and item.nodeid != grouped:
+            item._id = type(item.id).parse(grouped)
