@@ -19,11 +19,11 @@ from typing import Any
 from home import Home
 from measure import Asked, Clock, Figure, Options, Reading, alone, family_cpu
 
-from lapis.sdk import web_cache
-from lapis.sdk.file_dataset import FileDatasetFactory
-from lapis.sdk.laying import lay_out_files
-from lapis.sdk.script_run_config import ScriptRunConfig
-from lapis.sdk.web_cache import WebCache
+from lapis.files import web_cache
+from lapis.files.layout import lay_out_files
+from lapis.files.web_cache import WebCache
+from lapis.sdk.config.script_run_config import ScriptRunConfig
+from lapis.sdk.data.file_dataset import FileDatasetFactory
 
 # `--scale 0.1`: a tenth of the files, and of the large file
 SCALE = float(sys.argv.pop(sys.argv.index("--scale") + 1)) if "--scale" in sys.argv else 1.0

@@ -20,7 +20,7 @@ from measure import Asked, Figure, Options, Reading, alone
 from azureml.core import Experiment, ScriptRunConfig
 from azureml.core.compute import AmlCompute, ComputeTarget
 from azureml.core.runconfig import MpiConfiguration
-from lapis.sdk import local
+from lapis.client import local_server
 
 ROUNDS = 7
 WAITING = 200
@@ -84,7 +84,7 @@ def _efficiency(home: Home, experiment: Experiment) -> Figure:
 def _queue(home: Home, experiment: Experiment) -> Figure:
     folder = home.source(SLEEPS)
     runs = [experiment.submit(ScriptRunConfig(folder, "train.py")) for _ in range(WAITING + 2)]
-    about = local.running(home.settings)
+    about = local_server.running(home.settings)
     assert about is not None
     time.sleep(3.0)
     used = []

@@ -20,10 +20,10 @@ from azureml.core import Environment, ScriptRunConfig
 from azureml.core.conda_dependencies import CondaDependencies
 from lapis.environments import bytecode, uv
 from lapis.environments.build import build
-from lapis.environments.commands import silent
 from lapis.environments.interpreters import interpreter_for
 from lapis.environments.resolve import resolve
 from lapis.environments.values import Lock, Recipe
+from lapis.machine.commands import silent
 
 WANTED = ("numpy", "scikit-learn")
 ROUNDS = 7

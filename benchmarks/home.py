@@ -9,11 +9,11 @@ from pathlib import Path
 
 from measure import adopt_orphans
 
+from lapis.client import local_server
 from lapis.domain import settings as settings_module
-from lapis.sdk import local
-from lapis.sdk.experiment import Experiment
-from lapis.sdk.process import started
-from lapis.sdk.workspace import Workspace
+from lapis.machine.processes import started
+from lapis.sdk.runs.experiment import Experiment
+from lapis.sdk.workspace.workspace import Workspace
 
 for _name in [name for name in os.environ if name.startswith(("LAPIS_", "AZUREML_"))]:
     del os.environ[_name]  # whatever the shell says does not count here
@@ -43,14 +43,14 @@ class Home:
         os.chdir(self._before)
 
     def start(self) -> None:
-        local.ensure_server(self.settings)
+        local_server.ensure_server(self.settings)
 
     def stop(self) -> None:
         """Ask the server to leave, and wait until its process is gone: what comes next has the machine to itself."""
-        about = local.running(self.settings)
+        about = local_server.running(self.settings)
         if about is None:
             return
-        local.stop(self.settings, about)
+        local_server.stop(self.settings, about)
         deadline = time.monotonic() + 15.0
         while started(int(about["pid"])) is not None:
             assert time.monotonic() < deadline, f"The server of {self._root} does not leave."

@@ -10,8 +10,8 @@ import peers
 from home import Home
 from measure import Asked, Clock, Figure, Options, Reading, alone, family_cpu
 
+from lapis.client.shipping import Shipper
 from lapis.domain.metrics import SCALAR, Point, to_line
-from lapis.sdk.shipping import Shipper
 
 POINTS = 100_000
 ROUNDS = 5

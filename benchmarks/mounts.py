@@ -91,7 +91,7 @@ def _use(home: Path, mode: str, urls: list[str], how: str) -> tuple[float, float
 
 def use(how: str) -> None:
     """What a script does: mount, read, and say when the first byte and the last one had come."""
-    from lapis.sdk.file_dataset import FileDatasetFactory
+    from lapis.sdk.data.file_dataset import FileDatasetFactory
 
     dataset = FileDatasetFactory.from_files(json.load(sys.stdin), validate=False)
     began, first = time.perf_counter(), 0.0

@@ -24,7 +24,7 @@ from measure import Asked, Figure, Options, Reading, alone
 
 from azureml.core import ScriptRunConfig
 from azureml.core.compute import ComputeTarget
-from lapis.sdk.attached_compute import RayCompute
+from lapis.sdk.compute.attached_compute import RayCompute
 
 ROUNDS = 5
 SCRIPT = 'import time\nprint("first line", time.time(), flush=True)\n'

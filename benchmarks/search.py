@@ -13,7 +13,7 @@ from measure import Asked, Clock, Figure, Options, Reading, alone
 from sqlalchemy import Table, insert, select
 
 from lapis.domain.run import SCRIPT_RUN, RunRecord, RunState, Step
-from lapis.sdk.runconfig import RunConfiguration, to_run_definition
+from lapis.sdk.config.runconfig import RunConfiguration, to_run_definition
 from lapis.server.control.shelf import Shelf, open_shelf
 from lapis.server.control.workspaces import new_experiment
 from lapis.server.store.runs import RunFilter

@@ -152,7 +152,7 @@ def _lapis(python: str, folder: Path, load: dict[str, str]) -> Iterator[tuple[in
     environ = {"PYTHONPATH": f"{folder}{os.pathsep}{SOURCE}", "MODEL": str(folder / "mlp.onnx"), "OMP_NUM_THREADS": "1"}
     described = {
         "service": {"id": "bench", "name": "bench", "revision": 1},
-        "worker": {"argv": [python, "-m", "lapis.serving.worker"], "cwd": str(folder), "environ": environ},
+        "worker": {"argv": [python, "-m", "lapis.scoring.worker"], "cwd": str(folder), "environ": environ},
         "load": load,
         "report": {"file": str(home / "state.json")},
     }

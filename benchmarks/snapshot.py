@@ -15,7 +15,7 @@ import peers
 from home import Home
 from measure import Asked, Clock, Figure, Options, Reading, alone, family_cpu
 
-from lapis.sdk.snapshot_sending import send_snapshot
+from lapis.client.snapshot_sending import send_snapshot
 
 FILES = 2000
 SIZE = 10_000

@@ -18,7 +18,7 @@ from typing import NoReturn
 
 import pytest
 
-from lapis.sdk import mounts
+from lapis.machine import mounts
 from tests.turns import turn
 
 _PATIENCE = 600  # seconds that another apt on this machine may take

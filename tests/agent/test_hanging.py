@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from lapis.agent.crew import Crew, Member
-from lapis.agent.hanging import Watch
+from lapis.agent.hanging import SilenceWatch
 from lapis.testing import until
 
 
@@ -24,7 +24,7 @@ def test_who_neither_prints_nor_computes_is_quiet(tmp_path: Path) -> None:
     crew = Crew([sleeps, prints, computes])
     crew.start()
     try:
-        watch = Watch(crew, str(tmp_path / "journal.jsonl"), after=3.0)
+        watch = SilenceWatch(crew, str(tmp_path / "journal.jsonl"), after=3.0)
         until(lambda: (watch.look(), watch.quiet(sleeps) >= 2.0)[1])
         assert watch.quiet(prints) < 2.0 and watch.quiet(computes) < 2.0
         assert not watch.hangs(), "two of them are at work"
@@ -37,7 +37,7 @@ def test_a_logged_metric_is_a_sign_of_life_of_all(tmp_path: Path) -> None:
     crew = Crew([sleeps])
     crew.start()
     try:
-        watch = Watch(crew, str(tmp_path / "journal.jsonl"), after=100.0, now=0.0)
+        watch = SilenceWatch(crew, str(tmp_path / "journal.jsonl"), after=100.0, now=0.0)
         watch.look(now=110.0)
         assert watch.hangs()
         (tmp_path / "journal.jsonl").write_text("a line\n")
@@ -55,7 +55,7 @@ def test_a_crew_whose_processes_have_ended_does_not_hang(tmp_path: Path) -> None
     crew.start()
     while ends.ended() is None:
         crew.wait(0.1)
-    watch = Watch(crew, str(tmp_path / "journal.jsonl"), after=1.0, now=0.0)
+    watch = SilenceWatch(crew, str(tmp_path / "journal.jsonl"), after=1.0, now=0.0)
     watch.look(now=10.0)
     watch.look(now=20.0)
     assert not watch.hangs()

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lapis.agent import prepare
+from lapis.client.http_client import Client, Endpoint
 from lapis.domain.tree import Tree
-from lapis.sdk.client import Client, Endpoint
 
 
 @pytest.mark.parametrize("shared", [True, False])

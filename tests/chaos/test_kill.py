@@ -25,11 +25,11 @@ from azureml.train.hyperdrive import (
     RandomParameterSampling,
     uniform,
 )
-from lapis.sdk import local
-from lapis.sdk.experiment import Experiment
-from lapis.sdk.run import Run
-from lapis.sdk.script_run_config import ScriptRunConfig
-from lapis.sdk.workspace import Workspace
+from lapis.client import local_server
+from lapis.sdk.config.script_run_config import ScriptRunConfig
+from lapis.sdk.runs.experiment import Experiment
+from lapis.sdk.runs.run import Run
+from lapis.sdk.workspace.workspace import Workspace
 from lapis.testing import Home, until
 
 POINTS = 120
@@ -311,4 +311,4 @@ def test_two_that_start_a_server_at_once_both_work_on_one(home: Home, tmp_path: 
     addresses = {starter.communicate(timeout=60)[0] for starter in starters}
     assert [starter.returncode for starter in starters] == [0] * 4
     assert len(addresses) == 1
-    assert local.running(home.settings) is not None
+    assert local_server.running(home.settings) is not None

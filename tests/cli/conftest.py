@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from lapis.cli.__main__ import main
-from lapis.sdk.workspace import Workspace
+from lapis.sdk.workspace.workspace import Workspace
 from lapis.testing import Home
 
 TRAIN = """

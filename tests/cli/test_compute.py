@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lapis.sdk.compute_target import ComputeTarget
-from lapis.sdk.experiment import Experiment
-from lapis.sdk.script_run_config import ScriptRunConfig
-from lapis.sdk.workspace import Workspace
+from lapis.sdk.compute.compute_target import ComputeTarget
+from lapis.sdk.config.script_run_config import ScriptRunConfig
+from lapis.sdk.runs.experiment import Experiment
+from lapis.sdk.workspace.workspace import Workspace
 from lapis.testing import until
 from tests.cli.conftest import Lapis
 

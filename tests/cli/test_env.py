@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lapis.environments import holding
+from lapis.environments import in_use
 from tests.cli.conftest import Lapis
 from tests.wheels import make_wheel
 
@@ -96,7 +96,7 @@ def test_lock_files_are_compared_too(lapis: Lapis, two: tuple[str, str], require
 def test_pruning_leaves_what_is_in_use(lapis: Lapis, two: tuple[str, str], tmp_path: Path) -> None:
     root = str(tmp_path / "home" / "environments")
     assert lapis("env", "prune", "--json").json["removed"] == []
-    with holding.held(root, two[0]):
+    with in_use.held(root, two[0]):
         assert f"process {os.getpid()}" in lapis("env", "list").out
         assert lapis("env", "prune", "--keep", "0", "--json").json["removed"] == [two[1]]
     assert "1 environment removed" in lapis("env", "prune", "--keep", "0").out

@@ -8,8 +8,8 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from lapis.sdk.experiment import Experiment
-from lapis.sdk.workspace import Workspace
+from lapis.sdk.runs.experiment import Experiment
+from lapis.sdk.workspace.workspace import Workspace
 from tests.cli.conftest import Finished, Lapis, Start
 
 LOG = b"hello from the script\n\x1b[32mgreen\x1b[0m \x1b]0;a title\x07\x1b[2Jplain\n"

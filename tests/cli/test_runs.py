@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lapis.sdk.experiment import Experiment
-from lapis.sdk.workspace import Workspace
+from lapis.sdk.runs.experiment import Experiment
+from lapis.sdk.workspace.workspace import Workspace
 from lapis.testing import Home
 from tests.cli.conftest import Finished, Lapis, Start
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lapis.sdk.inference_config import InferenceConfig
-from lapis.sdk.model import Model
-from lapis.sdk.workspace import Workspace
+from lapis.sdk.models.inference_config import InferenceConfig
+from lapis.sdk.models.model import Model
+from lapis.sdk.workspace.workspace import Workspace
 from lapis.testing import until
 from tests.cli.conftest import Lapis
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lapis.sdk.run import Run
-from lapis.sdk.workspace import Workspace
+from lapis.sdk.runs.run import Run
+from lapis.sdk.workspace.workspace import Workspace
 from lapis.testing import Home
 from tests.cli.conftest import Lapis, Start
 

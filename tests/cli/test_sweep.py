@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lapis.sdk.workspace import Workspace
+from lapis.sdk.workspace.workspace import Workspace
 from tests.cli.conftest import Lapis, Start
 
 TRAIN = """

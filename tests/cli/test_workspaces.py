@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lapis.sdk import local
-from lapis.sdk.experiment import Experiment
-from lapis.sdk.workspace import Workspace
+from lapis.client import local_server
+from lapis.sdk.runs.experiment import Experiment
+from lapis.sdk.workspace.workspace import Workspace
 from lapis.testing import Home
 from tests.cli.conftest import Finished, Lapis
 
@@ -96,7 +96,7 @@ def test_the_server_that_config_names_counts_for_every_command(
     lapis: Lapis, finished: Finished, home: Home, shared_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Here `home` is this user's own, where no server runs; the file points at the shared one."""
-    about = local.running(shared_home.settings)
+    about = local_server.running(shared_home.settings)
     assert about is not None
     config = {"subscription_id": "local", "resource_group": "local", "workspace_name": "default"}
     (tmp_path / "config.json").write_text(json.dumps({**config, "lapis_server": about["url"]}))

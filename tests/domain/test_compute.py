@@ -13,7 +13,6 @@ from lapis.domain.compute import (
     Wants,
     check_cluster,
     free_numbers,
-    next_change,
     plan,
 )
 from lapis.domain.vm_sizes import all_sizes, vm_size
@@ -62,7 +61,6 @@ def test_idle_nodes_leave_after_their_time_the_last_ones_first() -> None:
     nodes = cluster(node(0, since=0.0), node(1, since=0.0), node(2, RUNNING, run_id="x"), min_nodes=2)
     assert plan(nodes, [], 59.0).stop == ()
     assert [each.number for each in plan(nodes, [], 60.0).stop] == [1]
-    assert next_change(nodes, 0.0) == 60.0
 
 
 def test_the_smallest_number_of_nodes_is_kept_without_work() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from lapis.domain.conditions import columns_of, holds
 from lapis.errors import UserErrorException
-from lapis.sdk.column_filter import Column, Condition
+from lapis.tables.column_filter import Column, Condition
 
 SIZE, NAME, TIME, NONE = Column("size"), Column("name"), Column("time"), Column("none")
 VALUES = {"size": 5, "name": "north", "time": datetime(2020, 5, 1), "none": None, "limit": 7}

@@ -11,7 +11,7 @@ import pytest
 
 from lapis.domain import spaces
 from lapis.errors import HyperDriveConfigException
-from lapis.sdk.parameter_expressions import (
+from lapis.sdk.training.parameter_expressions import (
     choice,
     lognormal,
     loguniform,

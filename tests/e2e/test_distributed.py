@@ -18,7 +18,7 @@ from azureml.core.compute import AmlCompute, ComputeTarget
 from azureml.core.runconfig import MpiConfiguration, PyTorchConfiguration, RunConfiguration, TensorflowConfiguration
 from azureml.data import OutputFileDatasetConfig
 from azureml.exceptions import ComputeTargetException, RunConfigurationException, UserErrorException
-from lapis.sdk.process import started
+from lapis.machine.processes import started
 from lapis.testing import Home, until, until_written
 from tests.needs import need
 

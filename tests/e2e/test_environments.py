@@ -13,7 +13,7 @@ import pytest
 from azureml.core import Experiment, ScriptRunConfig, Workspace
 from azureml.core.runconfig import RunConfiguration
 from azureml.exceptions import ActivityFailedException, UserErrorException
-from lapis.sdk.environment_resolution import resolve
+from lapis.sdk.environments.environment_resolution import resolve
 from lapis.testing import Home
 from tests.wheels import environment_of, make_wheel
 

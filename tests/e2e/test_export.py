@@ -16,8 +16,8 @@ import pytest
 from azureml.core import Environment, Experiment, Model, ScriptRunConfig, Workspace
 from azureml.core.conda_dependencies import CondaDependencies
 from azureml.exceptions import UserErrorException
-from lapis.serving import forms
-from lapis.serving.runtimes import onnx as onnx_runtime
+from lapis.scoring import request_formats
+from lapis.scoring.runtimes import onnx as onnx_runtime
 from tests.kept import kept_home
 from tests.serving import models
 
@@ -96,6 +96,6 @@ def test_a_trained_model_is_registered_and_written_as_onnx(trained: Any, tmp_pat
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["size"] == os.path.getsize(tmp_path / "d.onnx")
     runtime = onnx_runtime.load("d.onnx")
-    request = forms.parse(b'{"instances": [[1, 1, 1, 1]]}', None, runtime)
+    request = request_formats.parse(b'{"instances": [[1, 1, 1, 1]]}', None, runtime)
     (found,) = runtime.run(request.signature, request.inputs).values()
     assert found[0].tolist() == pytest.approx(trained.get_metrics()["answer"], abs=1e-5)

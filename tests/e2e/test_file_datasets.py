@@ -13,7 +13,7 @@ from azureml.core import Dataset, Datastore, Workspace
 from azureml.data import FileDataset
 from azureml.data.datapath import DataPath
 from azureml.exceptions import UserErrorException
-from lapis.sdk import laying
+from lapis.files import layout
 from tests.web import Web
 
 
@@ -236,10 +236,10 @@ def test_a_mount_over_something_is_refused(store: Any, tmp_path: Path) -> None:
 def test_progress_of_a_long_download_is_told_in_percent(
     web: Web, tmp_path: Path, on_shared_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(laying, "_SAY_EVERY", 0.0)
+    monkeypatch.setattr(layout, "_SAY_EVERY", 0.0)
     said: list[str] = []
     files = from_files(web.put("/big?key=SECRET", os.urandom(3 << 20)))._files()
-    laying.lay_out_files(files, str(tmp_path / "t"), say=said.append)
+    layout.lay_out_files(files, str(tmp_path / "t"), say=said.append)
     assert any("3 MB (100%)" in line for line in said) and "3145728 bytes are here" in said[-1]
     assert not any("SECRET" in line for line in said)
 

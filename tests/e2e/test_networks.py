@@ -15,7 +15,7 @@ import pytest
 from azureml.core import Experiment, ScriptRunConfig, Workspace
 from azureml.core.compute import AmlCompute, ComputeTarget
 from azureml.core.runconfig import MpiConfiguration, PyTorchConfiguration
-from lapis.sdk.process import started
+from lapis.machine.processes import started
 from lapis.testing import Home
 from tests.e2e.test_distributed import STEADY, agents, ranks_running
 from tests.needs import lacking, need

@@ -17,7 +17,7 @@ from azureml.core.model import InferenceConfig
 from azureml.core.runconfig import PyTorchConfiguration
 from azureml.core.webservice import AksWebservice
 from lapis.cli.__main__ import main
-from lapis.sdk.attached_compute import RayCompute
+from lapis.sdk.compute.attached_compute import RayCompute
 from lapis.testing import Home, until, until_written
 from tests.ray_cluster import RayCluster
 from tests.wheels import make_wheel

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from azureml.core import ComputeTarget, Experiment, ScriptRunConfig, Workspace
-from lapis.sdk.attached_compute import RayCompute
+from lapis.sdk.compute.attached_compute import RayCompute
 from lapis.testing import Home, until
 from tests.needs import lacking
 from tests.ray_cluster import _python_with_ray

@@ -26,7 +26,7 @@ from azureml.core.image import ContainerImage, Image
 from azureml.core.model import InferenceConfig
 from azureml.core.webservice import AciWebservice, AksEndpoint, AksWebservice, LocalWebservice
 from azureml.exceptions import ComputeTargetException, ModelNotFoundException, UserErrorException, WebserviceException
-from lapis.sdk.process import started
+from lapis.machine.processes import started
 from lapis.testing import Home, until
 from tests.wheels import environment_of, make_wheel
 

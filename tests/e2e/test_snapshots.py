@@ -15,11 +15,11 @@ import pytest
 
 from azureml.core import Experiment, ScriptRunConfig, Workspace
 from azureml.exceptions import AzureMLException
+from lapis.client.http_client import Client, Endpoint
+from lapis.client.snapshot_sending import send_snapshot
 from lapis.domain.packs import SMALL
 from lapis.errors import SnapshotException, Unavailable
-from lapis.sdk.client import Client, Endpoint
-from lapis.sdk.run_files import RunFiles
-from lapis.sdk.snapshot_sending import send_snapshot
+from lapis.sdk.runs.run_files import RunFiles
 from lapis.testing import Home
 
 SUM = "import glob, os; print(sum(os.path.getsize(n) for n in glob.glob('data/*/*')))"
@@ -197,7 +197,7 @@ def test_a_file_that_cannot_be_read_ends_a_snapshot_that_is_under_way(
 ) -> None:
     gone = folder / "zz"  # the last one: all others are read, and some of them sent, before
     gone.write_text("x")
-    from lapis.sdk import snapshot
+    from lapis.client import snapshot
 
     plan = snapshot.scan(str(folder))
     gone.unlink()

@@ -17,8 +17,8 @@ import pytest
 from azureml.core import Dataset, Experiment, ScriptRunConfig, Workspace
 from azureml.exceptions import UserErrorException
 from lapis.domain.data import PIECE
-from lapis.sdk import mounts
-from lapis.sdk.process import started
+from lapis.machine import mounts
+from lapis.machine.processes import started
 from lapis.testing import Home, until
 from tests.needs import need_fuse
 from tests.web import Web

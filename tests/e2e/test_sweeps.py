@@ -35,9 +35,9 @@ from azureml.train.hyperdrive.exceptions import (
     HyperDriveScenarioNotSupportedException,
 )
 from lapis.errors import NotThereYet
-from lapis.sdk.parameter_expressions import when
-from lapis.sdk.stopping_policies import AshaPolicy
-from lapis.sdk.sweep_submission import sweep_body
+from lapis.sdk.training.parameter_expressions import when
+from lapis.sdk.training.stopping_policies import AshaPolicy
+from lapis.sdk.training.sweep_submission import sweep_body
 from lapis.testing import until, until_written
 
 LOG = "azureml-logs/hyperdrive.txt"

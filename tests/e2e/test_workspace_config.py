@@ -13,8 +13,8 @@ import pytest
 
 from azureml.core import Workspace
 from azureml.exceptions import AuthenticationException, ServiceException, UserErrorException
-from lapis.sdk import local
-from lapis.sdk.workspace_config import find, read
+from lapis.client import local_server
+from lapis.sdk.workspace.workspace_config import find, read
 from lapis.testing import Home
 
 CANDIDATES = [
@@ -104,7 +104,7 @@ def test_without_any_file_the_default_workspace_is_used_and_said_in_one_line(
     monkeypatch.chdir(tmp_path)
     assert Workspace.from_config().name == "default"
     out, err = capfd.readouterr()
-    address = local.running(on_shared_server.settings) or {}
+    address = local_server.running(on_shared_server.settings) or {}
     assert out == ""
     assert err == f"Lapis: no config.json found, using workspace 'default' of the server at {address['url']}.\n"
 
@@ -185,7 +185,7 @@ def test_a_server_in_the_file_is_used_with_a_token(
     workspace: Workspace, named: dict[str, str], home: Home, on_shared_server: Home, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    address = local.running(on_shared_server.settings) or {}
+    address = local_server.running(on_shared_server.settings) or {}
     write(tmp_path / "config.json", **named, lapis_server=address["url"])
     monkeypatch.setenv("LAPIS_HOME", str(home.path))  # where no server is, nor a token
     with pytest.raises(UserErrorException, match=f"{address['url']}.*LAPIS_TOKEN"):
@@ -204,7 +204,7 @@ def test_a_server_in_the_file_is_used_with_a_token(
 def test_a_server_in_the_environment_is_used(
     workspace: Workspace, home: Home, on_shared_server: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    address = local.running(on_shared_server.settings) or {}
+    address = local_server.running(on_shared_server.settings) or {}
     monkeypatch.setenv("LAPIS_HOME", str(home.path))
     monkeypatch.setenv("LAPIS_SERVER", address["url"] + "/")
     monkeypatch.setenv("LAPIS_TOKEN", Path(on_shared_server.settings.token_file).read_text().strip())

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from lapis.engines import processes, registry
+from lapis.engines import registry
 from lapis.engines.base import Engine, JobSpec, JobState
 from lapis.engines.local import LocalEngine
 from lapis.errors import ComputeTargetException
+from lapis.machine import processes
 from lapis.testing import until_written
 from lapis.testing.engine_contract import EngineContract
 
@@ -40,12 +41,12 @@ class TestLocal(EngineContract):
         assert engine.poll([handle]) == [JobState.ALIVE]
         engine.stop(handle, hard=True)
 
-    def test_a_nursery_that_was_killed_is_replaced(self, tmp_path: Path, job: JobSpec) -> None:
+    def test_a_fork_server_that_was_killed_is_replaced(self, tmp_path: Path, job: JobSpec) -> None:
         engine = LocalEngine(str(tmp_path / "work"))
         first = engine.launch(job)
-        assert engine._nursery is not None
-        os.kill(engine._nursery.pid, signal.SIGKILL)
-        engine._nursery.wait()
+        assert engine._fork_server is not None
+        os.kill(engine._fork_server.pid, signal.SIGKILL)
+        engine._fork_server.wait()
         second = engine.launch(JobSpec("run-2", job.body))
         assert engine.poll([first, second]) == [JobState.ALIVE, JobState.ALIVE]
         for handle in (first, second):

@@ -165,9 +165,9 @@ def test_the_sources_that_go_to_a_node_are_all_that_an_agent_imports(tmp_path: P
     with zipfile.ZipFile(packed) as archive:
         archive.extractall(tmp_path / "node")
     program = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import lapis.agent.nursery, azureml.core, lapis.engines.local"
+        "import sys; sys.path.insert(0, sys.argv[1]); import lapis.agent.fork_server, azureml.core, lapis.engines.local"
     )
-    program += "; print(lapis.agent.nursery.__file__)"
+    program += "; print(lapis.agent.fork_server.__file__)"
     done = subprocess.run(
         [sys.executable, "-S", "-c", program, str(tmp_path / "node")],
         capture_output=True, text=True, check=True, env={}, cwd=tmp_path,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lapis.environments import holding
+from lapis.environments import in_use
 from lapis.environments.interpreters import interpreters
 from lapis.environments.resolve import resolve
 from lapis.environments.values import Interpreter, Lock, Recipe
@@ -83,7 +83,7 @@ def shop(tmp_path: Path) -> Shop:
 
 def until_free(root: str, name: str) -> int:
     """The lock of an environment, once nobody holds it: the process that compiles its bytecode may, for a while."""
-    return until(lambda: holding.take(root, name))
+    return until(lambda: in_use.take(root, name))
 
 
 def this_python() -> Interpreter:

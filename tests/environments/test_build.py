@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from lapis.environments import bytecode, holding
+from lapis.environments import bytecode, in_use
 from lapis.environments.build import build, build_and_hold, ready, site_packages
-from lapis.environments.commands import Stopped
 from lapis.environments.interpreters import interpreters
 from lapis.environments.old_code import SHIMS, shim_files
 from lapis.environments.values import Interpreter, Lock
 from lapis.errors import StorageFull, UserErrorException
-from lapis.sdk.process import started
+from lapis.machine.commands import Stopped
+from lapis.machine.processes import started
 from lapis.testing import until
 from tests.environments.conftest import Shop, this_python, until_free
 from tests.needs import lacking
@@ -205,13 +205,13 @@ def test_a_held_environment_cannot_be_taken_for_removal(shop: Shop) -> None:
     lock = shop.lock("toy")
     folder, file = build_and_hold(lock, this_python(), shop.root, shop.told.append)
     bytecode.compile_now(folder, shop.root)
-    assert holding.take(shop.root, lock.hash) is None
+    assert in_use.take(shop.root, lock.hash) is None
     child = os.fork()
     if child == 0:  # a keeper: it holds what its parent held
         time.sleep(60)
         os._exit(0)
     os.close(file)
-    assert holding.take(shop.root, lock.hash) is None
+    assert in_use.take(shop.root, lock.hash) is None
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     os.close(until_free(shop.root, lock.hash))

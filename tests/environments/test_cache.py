@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from lapis.environments import bytecode, holding
-from lapis.environments.build import build, build_and_hold, ready
-from lapis.environments.cache import Built, built, lock_of, pins, prune, too_much, touch_used
+from lapis.environments import bytecode, in_use
+from lapis.environments.build import MARKER, build, build_and_hold, ready
+from lapis.environments.cache import Built, built, lock_of, pins, prune, too_much
 from lapis.testing import until
 from tests.environments.conftest import Shop, this_python, until_free
 from tests.wheels import make_wheel
@@ -43,7 +43,7 @@ def test_what_is_built_is_listed_the_last_used_first(shop: Shop) -> None:
     assert [first.hash, second.hash] == [new, old]
     assert (second.packages, second.python, second.used_by) == (2, this_python().version, ())
     assert second.size > 1000 and second.last_used == 100
-    touch_used(shop.root, old)
+    os.utime(os.path.join(second.folder, MARKER))
     assert there(shop) == [old, new]
     assert pins(lock_of(second.folder)) == {"helper": "2.1", "toy": "1.0"}
 
@@ -55,7 +55,7 @@ def test_nothing_is_listed_or_pruned_where_nothing_is(tmp_path: Path) -> None:
 
 def test_who_uses_an_environment_is_known(shop: Shop) -> None:
     name = made(shop, "toy")
-    with holding.held(shop.root, name):
+    with in_use.held(shop.root, name):
         assert built(shop.root)[0].used_by == (os.getpid(),)
     assert built(shop.root)[0].used_by == ()
 
@@ -147,6 +147,6 @@ def test_a_build_of_the_server_keeps_to_the_limit(shop: Shop, tmp_path: Path, mo
     file.write_text(json.dumps(new.to_json()))
     monkeypatch.setenv("LAPIS_ENVIRONMENTS_MAX_GB", "0.000001")
     command = [sys.executable, "-m", "lapis.environments", str(file), shop.root]
-    with holding.held(shop.root, "f" * 32):  # other environments' locks do not matter
+    with in_use.held(shop.root, "f" * 32):  # other environments' locks do not matter
         assert subprocess.run(command, stdout=subprocess.DEVNULL).returncode == 0
         until(lambda: old not in there(shop), seconds=60)

@@ -8,7 +8,7 @@ import pytest
 
 from lapis.environments.curated import curated, curated_names
 from lapis.environments.recipe import recipe
-from lapis.sdk.environment import Environment
+from lapis.sdk.environments.environment import Environment
 
 PYTHONS = ("3.7.16", "3.8.18", "3.9.18", "3.10.13", "3.11.7")
 

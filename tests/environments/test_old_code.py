@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lapis.environments import world
+from lapis.environments import package_facts
 from lapis.environments.old_code import SHIMS, shim_files
 from tests.environments.scripts import DIGITS_AS_MNIST
 
@@ -44,7 +44,7 @@ def test_only_the_files_of_the_shims_asked_for_are_laid() -> None:
 
 @pytest.mark.parametrize("name", sorted(SHIMS))
 def test_the_files_can_be_read_by_the_oldest_python(name: str) -> None:
-    oldest = tuple(int(part) for part in world.OLDEST_PYTHON.split("."))
+    oldest = tuple(int(part) for part in package_facts.OLDEST_PYTHON.split("."))
     for file, text in shim_files([name]).items():
         if file.endswith(".py"):
             ast.parse(text, feature_version=(oldest[0], oldest[1]))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lapis.environments import world
+from lapis.environments import package_facts
 from lapis.environments.recipe import recipe
 from lapis.environments.values import Recipe
 from lapis.environments.versions import version
@@ -69,7 +69,7 @@ def test_nobody_else_brings_them_in_either() -> None:
     ],
 )
 def test_what_came_along_with_them_is_installed(asked: str, brings: set[str]) -> None:
-    assert set(made("python=3.11", pip=[asked]).requirements) - set(world.ALWAYS_THERE) == brings
+    assert set(made("python=3.11", pip=[asked]).requirements) - set(package_facts.ALWAYS_THERE) == brings
 
 
 def test_a_package_that_the_user_asks_for_is_not_asked_for_twice() -> None:
@@ -249,9 +249,9 @@ def test_a_machine_without_a_usable_python_is_an_error_that_says_what_to_install
     assert "this machine has: 3.6.15" in says and "`uv python install 3.11`" in says
 
 
-@pytest.mark.parametrize("name", sorted(world.RELEASES))
+@pytest.mark.parametrize("name", sorted(package_facts.RELEASES))
 def test_the_table_of_releases_is_in_order(name: str) -> None:
-    rows = world.RELEASES[name]
+    rows = package_facts.RELEASES[name]
     assert rows[0][0] == "0" and rows[-1][2] == ""
     assert [version(row[0]) for row in rows] == sorted({version(row[0]) for row in rows})
     oldest = [version(row[1]) for row in rows]
@@ -369,7 +369,7 @@ def test_a_limit_gives_way_to_what_the_user_asks_for() -> None:
 
 
 def test_every_limit_in_the_table_can_be_read() -> None:
-    for rows in world.COMPANIONS.values():
+    for rows in package_facts.COMPANIONS.values():
         for below, others in rows:
             assert version(below)
             for other in others:

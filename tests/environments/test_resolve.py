@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from lapis.environments import uv
-from lapis.environments.commands import Stopped
 from lapis.environments.resolve import number_of_packages, resolve
 from lapis.environments.values import Interpreter, Recipe
 from lapis.errors import Unavailable, UserErrorException
+from lapis.machine.commands import Stopped
 from tests.environments.conftest import Shop, this_python
 from tests.wheels import make_wheel
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from lapis.errors import UserErrorException
-from lapis.sdk.conda_dependencies import PYTHON_DEFAULT_VERSION, CondaDependencies
+from lapis.sdk.environments.conda_dependencies import PYTHON_DEFAULT_VERSION, CondaDependencies
 
 
 def test_new_dependencies_hold_one_python_and_the_sdk() -> None:

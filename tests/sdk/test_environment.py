@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from lapis.errors import UserErrorException
-from lapis.sdk.conda_dependencies import CondaDependencies
-from lapis.sdk.container_registry import ContainerRegistry
-from lapis.sdk.environment import (
+from lapis.sdk.environments.conda_dependencies import CondaDependencies
+from lapis.sdk.environments.container_registry import ContainerRegistry
+from lapis.sdk.environments.environment import (
     DEFAULT_CPU_IMAGE,
     DEFAULT_GPU_IMAGE,
     DockerBuildContext,
@@ -23,7 +23,7 @@ from lapis.sdk.environment import (
     RSection,
     SparkPackage,
 )
-from lapis.sdk.environment_builds import DockerImageDetails
+from lapis.sdk.environments.environment_builds import DockerImageDetails
 
 
 @pytest.fixture

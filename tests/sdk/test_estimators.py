@@ -25,7 +25,7 @@ from azureml.exceptions import TrainingException, UserErrorException
 from azureml.train.dnn import Chainer, Gloo, Mpi, Nccl, ParameterServer, PyTorch, TensorFlow
 from azureml.train.estimator import Estimator, MMLBaseEstimator, MMLBaseEstimatorRunConfig
 from azureml.train.sklearn import SKLearn
-from lapis.sdk import estimator as estimator_module
+from lapis.sdk.training import estimator as estimator_module
 
 ALL = [Estimator, TensorFlow, PyTorch, Chainer, SKLearn]
 

@@ -10,9 +10,9 @@ import pytest
 
 import azureml
 import azureml.core
-from lapis.sdk import snapshot
-from lapis.sdk.later import NOT_THERE_YET, stand_in
-from lapis.sdk.names import on_demand
+from lapis.client import snapshot
+from lapis.sdk.base.missing_names import NOT_THERE_YET, stand_in
+from lapis.sdk.base.names import on_demand
 from lapis.version import AZUREML_VERSION
 
 NAMES_FILE = Path(__file__).parents[1] / "data" / "sdk_v1_names.txt"

@@ -11,9 +11,8 @@ import pytest
 import yaml
 
 from lapis.errors import NotThereYet, RunConfigurationException, UserErrorException
-from lapis.sdk.environment import DEFAULT_GPU_IMAGE, Environment, EnvironmentReference
-from lapis.sdk.run_config_element import RunConfigElement
-from lapis.sdk.runconfig import (
+from lapis.sdk.config.run_config_element import RunConfigElement
+from lapis.sdk.config.runconfig import (
     ApplicationEndpointConfiguration,
     CondaDependencies,
     Data,
@@ -40,6 +39,7 @@ from lapis.sdk.runconfig import (
     apply_distributed,
     to_run_definition,
 )
+from lapis.sdk.environments.environment import DEFAULT_GPU_IMAGE, Environment, EnvironmentReference
 
 
 class Cluster:

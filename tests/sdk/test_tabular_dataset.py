@@ -28,7 +28,7 @@ from azureml.data.dataset_error_handling import DatasetExecutionError, DatasetVa
 from azureml.data.dataset_type_definitions import FileEncoding, PromoteHeadersBehavior
 from azureml.exceptions import DatasetTimestampMissingError, UserErrorException
 from lapis.errors import NotThereYet
-from lapis.sdk.workspace import Workspace
+from lapis.sdk.workspace.workspace import Workspace
 from tests.memory import PEAK
 
 from_csv = Dataset.Tabular.from_delimited_files

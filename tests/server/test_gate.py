@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from lapis.domain import frames
-from lapis.sdk.experiment import Experiment
-from lapis.sdk.workspace import Workspace
+from lapis.sdk.runs.experiment import Experiment
+from lapis.sdk.workspace.workspace import Workspace
 from lapis.server.control.access import Access
 from lapis.testing import Home
 

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from lapis.client import local_server
 from lapis.errors import ServiceException, Unavailable, UserErrorException
-from lapis.sdk import local
-from lapis.sdk.experiment import Experiment
-from lapis.sdk.process import started
-from lapis.sdk.run import Run
-from lapis.sdk.script_run_config import ScriptRunConfig
-from lapis.sdk.workspace import Workspace
+from lapis.machine.processes import started
+from lapis.sdk.config.script_run_config import ScriptRunConfig
+from lapis.sdk.runs.experiment import Experiment
+from lapis.sdk.runs.run import Run
+from lapis.sdk.workspace.workspace import Workspace
 from lapis.testing import Home, until
 from tests.needs import lacking, need
 
@@ -63,7 +63,7 @@ def test_a_newer_release_replaces_the_server_without_hurting_a_live_run(
     run = Experiment(Workspace.from_config(), "e").submit(ScriptRunConfig(script(code), "train.py"))
     until(lambda: run.get_status() == "Running")
     old = home.server_pid
-    monkeypatch.setattr(local, "VERSION", "99.0.0")  # we are the newer release
+    monkeypatch.setattr(local_server, "VERSION", "99.0.0")  # we are the newer release
     again = Run.get(Workspace.from_config(), run.id)
     assert home.server_pid not in (None, old)
     gate.touch()
@@ -75,7 +75,7 @@ def test_a_newer_release_replaces_the_server_without_hurting_a_live_run(
 def test_an_older_release_uses_the_newer_server_as_it_is(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     Workspace.from_config()
     pid = home.server_pid
-    monkeypatch.setattr(local, "VERSION", "0.0.1")
+    monkeypatch.setattr(local_server, "VERSION", "0.0.1")
     Workspace.from_config()
     assert home.server_pid == pid
 
@@ -87,8 +87,8 @@ def test_a_server_that_was_stopped_leaves_its_runs_alone(
     code = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)\nprint('to the end')"
     run = Experiment(Workspace.from_config(), "e").submit(ScriptRunConfig(script(code), "train.py"))
     until(lambda: run.get_status() == "Running")
-    about = local.running(home.settings)
-    assert about is not None and local.stop(home.settings, about)
+    about = local_server.running(home.settings)
+    assert about is not None and local_server.stop(home.settings, about)
     assert home.server_pid is None
     gate.touch()
     assert run.wait_for_completion()["status"] == "Completed"
@@ -132,14 +132,14 @@ def test_a_setting_that_makes_no_sense_is_named(home: Home, monkeypatch: pytest.
 def test_a_configured_server_that_does_not_answer_is_named(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAPIS_SERVER", "http://127.0.0.1:9")
     monkeypatch.setenv("LAPIS_TOKEN", "x" * 40)
-    monkeypatch.setattr("lapis.sdk.client.Endpoint.patience", 0.2)
+    monkeypatch.setattr("lapis.client.http_client.Endpoint.patience", 0.2)
     with pytest.raises(Unavailable, match="http://127.0.0.1:9 does not answer"):
         Workspace.from_config()
     assert home.server_pid is None, "no other server is started in its place"
 
 
 def test_an_interpreter_that_cannot_start_a_server_says_what_to_do(home: Home) -> None:
-    source = str(Path(local.__file__).parents[2])
+    source = str(Path(local_server.__file__).parents[2])
     said = subprocess.run(  # -S: without site-packages, as an interpreter that only has the client
         [sys.executable, "-S", "-c", "from azureml.core import Workspace; Workspace.from_config()"],
         capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": source},
@@ -222,7 +222,7 @@ def test_what_the_server_says_of_itself_is_gone_when_it_is(home: Home) -> None:
     about = json.loads((home.path / "server.json").read_text())
     assert started(about["pid"]) is not None
     home.kill_server()
-    assert local.running(home.settings) is None
+    assert local_server.running(home.settings) is None
 
 
 def test_a_server_whose_home_was_removed_leaves(home: Home) -> None:

@@ -21,9 +21,9 @@ import pytest
 
 from azureml.core import Experiment, ScriptRunConfig, Workspace
 from azureml.train.hyperdrive import GridParameterSampling, HyperDriveConfig, PrimaryMetricGoal, choice
+from lapis.client import local_server
 from lapis.domain import frames
 from lapis.domain.metrics import ARTIFACT_PREFIX, Point, to_line
-from lapis.sdk import local
 from lapis.testing import Home
 from tests.needs import need
 from tests.server.browser import Browser
@@ -46,7 +46,7 @@ class Studio:
     """A workspace of its own on the server, and a browser's cookie for its pages."""
 
     def __init__(self) -> None:
-        self.client = local.client()
+        self.client = local_server.client()
         self.url = self.client.endpoint.find()[0]
         self.key = self.client.call("GET", "/about")["viewer_key"]
         self.workspace = self.client.call("POST", "/workspaces", {"name": f"pages-{os.urandom(4).hex()}"})["id"]

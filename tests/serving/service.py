@@ -133,7 +133,7 @@ def described(folder: Path, script: str | None = None, **more: Any) -> dict[str,
         "service": {"id": "s1", "name": "digits", "revision": 1},
         "listen": {"host": "127.0.0.1", "port": 0},
         "worker": {
-            "argv": [sys.executable, "-m", "lapis.serving.worker"],
+            "argv": [sys.executable, "-m", "lapis.scoring.worker"],
             "cwd": str(folder),
             "environ": {"PYTHONPATH": SOURCE},
         },

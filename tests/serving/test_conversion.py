@@ -60,10 +60,10 @@ else:
 # Prints what a runtime answers to a body.
 ASK = """
 import importlib, sys
-from lapis.serving import forms
-runtime = importlib.import_module("lapis.serving.runtimes." + sys.argv[1]).load(sys.argv[2])
-request = forms.parse(open(sys.argv[3], "rb").read(), forms.JSON, runtime)
-print(forms.render(request, runtime.run(request.signature, request.inputs)).decode())
+from lapis.scoring import request_formats
+runtime = importlib.import_module("lapis.scoring.runtimes." + sys.argv[1]).load(sys.argv[2])
+request = request_formats.parse(open(sys.argv[3], "rb").read(), request_formats.JSON, runtime)
+print(request_formats.render(request, runtime.run(request.signature, request.inputs)).decode())
 """
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lapis.serving.keys import make_token
+from lapis.domain import service_tokens
 from lapis.testing import until
 from tests.serving.service import Service, ask, read_all, serving
 
@@ -261,7 +261,7 @@ def test_only_who_has_a_key_or_a_token_may_ask(tmp_path: Path) -> None:
             answer = service.ask([1], headers={"Authorization": value} if value is not None else {})
             return answer.status, answer.message if answer.status != 200 else ""
 
-        for value in ("Bearer first", "bearer second", f"Bearer {make_token(b'top', good, 'n')}"):
+        for value in ("Bearer first", "bearer second", f"Bearer {service_tokens.make(b'top', good, 'n')}"):
             assert status(value) == (200, "")
         for value, said in {
             None: "needs a key",
@@ -270,9 +270,9 @@ def test_only_who_has_a_key_or_a_token_may_ask(tmp_path: Path) -> None:
             "Basic first": "has to be 'Bearer",
             "Bearer ": "has to be 'Bearer",
             f"Bearer {keys[0]}": "not a token",
-            f"Bearer {make_token(b'top', late, 'n')}": "expired",
-            f"Bearer {make_token(b'other', good, 'n')}": "not a token",
-            f"Bearer {make_token(b'top', good, 'n').replace(str(good), str(good + 1))}": "not a token",
+            f"Bearer {service_tokens.make(b'top', late, 'n')}": "expired",
+            f"Bearer {service_tokens.make(b'other', good, 'n')}": "not a token",
+            f"Bearer {service_tokens.make(b'top', good, 'n').replace(str(good), str(good + 1))}": "not a token",
             "Bearer a.b.c": "not a token",
             "Bearer \xe9.\xff.\xff": "not a token",
             "Bearer " + "x" * 5000: "has to be 'Bearer",

@@ -230,7 +230,7 @@ def _all_at_once(work: Callable[[int], None], count: int) -> None:
 
 
 def test_an_interpreter_that_is_not_there_is_told(tmp_path: Path) -> None:
-    worker = {"argv": ["/no/such/python", "-m", "lapis.serving.worker"]}
+    worker = {"argv": ["/no/such/python", "-m", "lapis.scoring.worker"]}
     service = Service(tmp_path, described(tmp_path, SCRIPT, worker=worker))
     assert service.process.wait(20) == 3
     assert "/no/such/python: No such file or directory" in service.state["error"]["message"]

@@ -209,7 +209,7 @@ def test_a_raw_script_sees_the_request_as_it_came(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("python", [pytest.param(path, id=name) for name, path in list(interpreters().items())[:1]])
 def test_the_oldest_python_that_is_there_serves_too(tmp_path: Path, python: str) -> None:
-    with serving(tmp_path, RAW, worker={"argv": [python, "-m", "lapis.serving.worker"]}) as service:
+    with serving(tmp_path, RAW, worker={"argv": [python, "-m", "lapis.scoring.worker"]}) as service:
         assert service.ask(method="GET", path="/score?a=7").body == b"/score?a=7 7"
 
 

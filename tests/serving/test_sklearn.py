@@ -35,14 +35,14 @@ joblib.dump(make_pipeline(encoded, LinearRegression()).fit(table, [10.0, 20.0, 1
 """
 ASK = """
 import json, sys
-from lapis.serving import forms
-from lapis.serving.runtimes import sklearn
+from lapis.scoring import request_formats
+from lapis.scoring.runtimes import sklearn
 runtime = sklearn.load(sys.argv[1])
 for body in json.load(sys.stdin):
     try:
-        request = forms.parse(json.dumps(body).encode(), None, runtime)
-        print(forms.render(request, runtime.run(request.signature, request.inputs)).decode())
-    except forms.BadRequest as error:
+        request = request_formats.parse(json.dumps(body).encode(), None, runtime)
+        print(request_formats.render(request, runtime.run(request.signature, request.inputs)).decode())
+    except request_formats.BadRequest as error:
         print(json.dumps({"refused": " ".join(error.message.split())}))
 """
 

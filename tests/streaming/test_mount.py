@@ -19,8 +19,9 @@ import pytest
 from azureml.core import Dataset
 from azureml.exceptions import UserErrorException
 from lapis.domain.data import PIECE, WEB, File
-from lapis.sdk import mounts, streaming
-from lapis.sdk.process import started
+from lapis.files import streaming
+from lapis.machine import mounts
+from lapis.machine.processes import started
 from lapis.testing import until
 from tests.needs import need, need_fuse
 from tests.web import Web, serving
@@ -313,7 +314,7 @@ def test_a_user_who_is_not_root_mounts_through_fusermount(tmp_path: Path) -> Non
     need("fusermount3", "fuse3")
     code = """
 import os, shutil, socket, subprocess, sys, threading  # now: another user may not read where they lie
-from lapis.sdk import mounts
+from lapis.machine import mounts
 from lapis.streaming.kernel import Mounted
 point = sys.argv[1]
 if os.geteuid() == 0:

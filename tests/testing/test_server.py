@@ -11,7 +11,7 @@ import pytest
 
 from azureml.core import Experiment, ScriptRunConfig, Workspace
 from lapis.errors import WorkspaceException
-from lapis.sdk.process import started
+from lapis.machine.processes import started
 from lapis.testing import running_server
 from lapis.testing.server import processes_of
 

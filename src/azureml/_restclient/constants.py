@@ -2,7 +2,7 @@
 
 import sys as _sys
 
-from lapis.sdk.run_status import RunStatus as RunStatus
-from lapis.sdk.snapshot_limit import AssignableLimit as _AssignableLimit
+from lapis.sdk.base.snapshot_limit import AssignableLimit as _AssignableLimit
+from lapis.sdk.runs.run_status import RunStatus as RunStatus
 
 _sys.modules[__name__].__class__ = _AssignableLimit

@@ -2,6 +2,6 @@
 
 import sys as _sys
 
-from lapis.sdk.snapshot_limit import AssignableLimit as _AssignableLimit
+from lapis.sdk.base.snapshot_limit import AssignableLimit as _AssignableLimit
 
 _sys.modules[__name__].__class__ = _AssignableLimit

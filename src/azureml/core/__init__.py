@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lapis.sdk.names import on_demand as _on_demand
+from lapis.sdk.base.names import on_demand as _on_demand
 from lapis.version import AZUREML_VERSION as VERSION
 
 if TYPE_CHECKING:  # for editors and type checkers, which do not see what is looked up later
@@ -23,40 +23,40 @@ if TYPE_CHECKING:  # for editors and type checkers, which do not see what is loo
     from azureml.core.private_endpoint import PrivateEndPoint as PrivateEndPoint
     from azureml.core.private_endpoint import PrivateEndPointConfig as PrivateEndPointConfig
     from azureml.core.webservice import Webservice as Webservice
-    from lapis.sdk.container_registry import ContainerRegistry as ContainerRegistry
-    from lapis.sdk.diagnostic_log import diagnostic_log as diagnostic_log
-    from lapis.sdk.environment import Environment as Environment
-    from lapis.sdk.experiment import Experiment as Experiment
-    from lapis.sdk.run import Run as Run
-    from lapis.sdk.run import get_run as get_run
-    from lapis.sdk.runconfig import RunConfiguration as RunConfiguration
-    from lapis.sdk.script_run import ScriptRun as ScriptRun
-    from lapis.sdk.script_run_config import ScriptRunConfig as ScriptRunConfig
-    from lapis.sdk.workspace import Workspace as Workspace
+    from lapis.sdk.base.diagnostic_log import diagnostic_log as diagnostic_log
+    from lapis.sdk.config.runconfig import RunConfiguration as RunConfiguration
+    from lapis.sdk.config.script_run_config import ScriptRunConfig as ScriptRunConfig
+    from lapis.sdk.environments.container_registry import ContainerRegistry as ContainerRegistry
+    from lapis.sdk.environments.environment import Environment as Environment
+    from lapis.sdk.runs.experiment import Experiment as Experiment
+    from lapis.sdk.runs.run import Run as Run
+    from lapis.sdk.runs.run import get_run as get_run
+    from lapis.sdk.runs.script_run import ScriptRun as ScriptRun
+    from lapis.sdk.workspace.workspace import Workspace as Workspace
 
 _HOMES = {
     "ComputeTarget": "azureml.core.compute",
-    "ContainerRegistry": "lapis.sdk.container_registry",
+    "ContainerRegistry": "lapis.sdk.environments.container_registry",
     "Dataset": "azureml.core.dataset",
     "Datastore": "azureml.core.datastore",
-    "Environment": "lapis.sdk.environment",
-    "Experiment": "lapis.sdk.experiment",
+    "Environment": "lapis.sdk.environments.environment",
+    "Experiment": "lapis.sdk.runs.experiment",
     "Image": "azureml.core.image",
     "Keyvault": "azureml.core.keyvault",
     "LinkedService": "azureml.core.linked_service",
     "Model": "azureml.core.model",
     "PrivateEndPoint": "azureml.core.private_endpoint",
     "PrivateEndPointConfig": "azureml.core.private_endpoint",
-    "Run": "lapis.sdk.run",
-    "RunConfiguration": "lapis.sdk.runconfig",
-    "ScriptRun": "lapis.sdk.script_run",
-    "ScriptRunConfig": "lapis.sdk.script_run_config",
+    "Run": "lapis.sdk.runs.run",
+    "RunConfiguration": "lapis.sdk.config.runconfig",
+    "ScriptRun": "lapis.sdk.runs.script_run",
+    "ScriptRunConfig": "lapis.sdk.config.script_run_config",
     "SynapseWorkspaceLinkedServiceConfiguration": "azureml.core.linked_service",
     "Webservice": "azureml.core.webservice",
-    "Workspace": "lapis.sdk.workspace",
+    "Workspace": "lapis.sdk.workspace.workspace",
     "attach_legacy_compute_target": "azureml.core.compute_target",
-    "diagnostic_log": "lapis.sdk.diagnostic_log",
-    "get_run": "lapis.sdk.run",
+    "diagnostic_log": "lapis.sdk.base.diagnostic_log",
+    "get_run": "lapis.sdk.runs.run",
     "is_compute_target_prepared": "azureml.core.compute_target",
     "prepare_compute_target": "azureml.core.compute_target",
     "remove_legacy_compute_target": "azureml.core.compute_target",

@@ -1,8 +1,8 @@
 """The older form of compute targets, and their exception."""
 
 from lapis.errors import ComputeTargetException as ComputeTargetException
-from lapis.sdk.compute_target import LocalTarget as LocalTarget
-from lapis.sdk.later import stand_in as _stand_in
+from lapis.sdk.base.missing_names import stand_in as _stand_in
+from lapis.sdk.compute.compute_target import LocalTarget as LocalTarget
 
 AbstractComputeTarget = _stand_in("azureml.core.compute_target.AbstractComputeTarget")
 attach_legacy_compute_target = _stand_in("azureml.core.attach_legacy_compute_target")

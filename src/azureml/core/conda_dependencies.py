@@ -1,3 +1,3 @@
 """The packages of an environment."""
 
-from lapis.sdk.conda_dependencies import CondaDependencies as CondaDependencies
+from lapis.sdk.environments.conda_dependencies import CondaDependencies as CondaDependencies

@@ -1,3 +1,3 @@
 """Datasets by name and by kind."""
 
-from lapis.sdk.dataset import Dataset as Dataset
+from lapis.sdk.data.dataset import Dataset as Dataset

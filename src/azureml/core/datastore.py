@@ -1,3 +1,3 @@
 """Places that data is kept in."""
 
-from lapis.sdk.datastore import Datastore as Datastore
+from lapis.sdk.data.datastore import Datastore as Datastore

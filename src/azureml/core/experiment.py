@@ -1,4 +1,4 @@
 """Experiments."""
 
-from lapis.sdk.experiment import Experiment as Experiment
-from lapis.sdk.experiment import ViewType as ViewType
+from lapis.sdk.runs.experiment import Experiment as Experiment
+from lapis.sdk.runs.experiment import ViewType as ViewType

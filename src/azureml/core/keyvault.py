@@ -1,5 +1,5 @@
 """Secrets of a workspace."""
 
-from lapis.sdk.later import stand_in as _stand_in
+from lapis.sdk.base.missing_names import stand_in as _stand_in
 
 Keyvault = _stand_in("azureml.core.Keyvault")

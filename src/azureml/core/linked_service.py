@@ -1,6 +1,6 @@
 """Other services linked to a workspace."""
 
-from lapis.sdk.later import stand_in as _stand_in
+from lapis.sdk.base.missing_names import stand_in as _stand_in
 
 LinkedService = _stand_in("azureml.core.LinkedService")
 LinkedServiceConfiguration = _stand_in("azureml.core.linked_service.LinkedServiceConfiguration")

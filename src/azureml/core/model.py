@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING
 
 from azureml.core.dataset import Dataset as Dataset
-from lapis.sdk.model import Model as Model
-from lapis.sdk.names import on_demand as _on_demand
+from lapis.sdk.base.names import on_demand as _on_demand
+from lapis.sdk.models.model import Model as Model
 
 if TYPE_CHECKING:  # looked up when first used: most scripts only register models
-    from lapis.sdk.inference_config import InferenceConfig as InferenceConfig
-    from lapis.sdk.model_package import ModelPackage as ModelPackage
+    from lapis.sdk.models.inference_config import InferenceConfig as InferenceConfig
+    from lapis.sdk.models.model_package import ModelPackage as ModelPackage
 
 __getattr__, __dir__ = _on_demand(
-    __name__, {"InferenceConfig": "lapis.sdk.inference_config", "ModelPackage": "lapis.sdk.model_package"}
+    __name__, {"InferenceConfig": "lapis.sdk.models.inference_config", "ModelPackage": "lapis.sdk.models.model_package"}
 )

@@ -1,3 +1,3 @@
 """How much a model needs to serve its requests."""
 
-from lapis.sdk.model_profile import ModelProfile as ModelProfile
+from lapis.sdk.models.model_profile import ModelProfile as ModelProfile

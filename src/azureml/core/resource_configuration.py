@@ -1,3 +1,3 @@
 """How much processor and memory something may take."""
 
-from lapis.sdk.resource_configuration import ResourceConfiguration as ResourceConfiguration
+from lapis.sdk.models.resource_configuration import ResourceConfiguration as ResourceConfiguration

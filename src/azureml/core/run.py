@@ -1,11 +1,11 @@
 """Runs, as seen from outside and from inside the script."""
 
-from lapis.sdk.later import stand_in as _stand_in
-from lapis.sdk.offline_run import _OfflineRun as _OfflineRun
-from lapis.sdk.run import Run as Run
-from lapis.sdk.run import get_run as get_run
-from lapis.sdk.submitted_run import InputDatasets as InputDatasets
-from lapis.sdk.submitted_run import OutputDatasets as OutputDatasets
-from lapis.sdk.submitted_run import _SubmittedRun as _SubmittedRun
+from lapis.sdk.base.missing_names import stand_in as _stand_in
+from lapis.sdk.runs.offline_run import _OfflineRun as _OfflineRun
+from lapis.sdk.runs.run import Run as Run
+from lapis.sdk.runs.run import get_run as get_run
+from lapis.sdk.runs.submitted_run import InputDatasets as InputDatasets
+from lapis.sdk.runs.submitted_run import OutputDatasets as OutputDatasets
+from lapis.sdk.runs.submitted_run import _SubmittedRun as _SubmittedRun
 
 LinkOutput = _stand_in("azureml.core.run.LinkOutput")

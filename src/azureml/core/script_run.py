@@ -1,3 +1,3 @@
 """The run of a submitted script."""
 
-from lapis.sdk.script_run import ScriptRun as ScriptRun
+from lapis.sdk.runs.script_run import ScriptRun as ScriptRun

@@ -1,3 +1,3 @@
 """Workspaces."""
 
-from lapis.sdk.workspace import Workspace as Workspace
+from lapis.sdk.workspace.workspace import Workspace as Workspace

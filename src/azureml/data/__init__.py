@@ -10,7 +10,7 @@ from azureml.data.output_dataset_config import (
 )
 from azureml.data.output_dataset_config import OutputFileDatasetConfig as OutputFileDatasetConfig
 from azureml.data.tabular_dataset import TabularDataset as TabularDataset
-from lapis.sdk.names import on_demand as _on_demand
+from lapis.sdk.base.names import on_demand as _on_demand
 from lapis.version import AZUREML_VERSION as VERSION
 
 __version__ = VERSION

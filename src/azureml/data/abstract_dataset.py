@@ -1,3 +1,3 @@
 """What all datasets have in common."""
 
-from lapis.sdk.abstract_dataset import AbstractDataset as AbstractDataset
+from lapis.sdk.data.abstract_dataset import AbstractDataset as AbstractDataset

@@ -1,3 +1,3 @@
 """What all datastores have in common."""
 
-from lapis.sdk.abstract_datastore import AbstractDatastore as AbstractDatastore
+from lapis.sdk.data.abstract_datastore import AbstractDatastore as AbstractDatastore

@@ -1,3 +1,3 @@
 """MySQL as a datastore."""
 
-from lapis.sdk.database_datastore import AzureMySqlDatastore as AzureMySqlDatastore
+from lapis.sdk.data.database_datastore import AzureMySqlDatastore as AzureMySqlDatastore

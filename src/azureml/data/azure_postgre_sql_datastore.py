@@ -1,3 +1,3 @@
 """PostgreSQL as a datastore."""
 
-from lapis.sdk.database_datastore import AzurePostgreSqlDatastore as AzurePostgreSqlDatastore
+from lapis.sdk.data.database_datastore import AzurePostgreSqlDatastore as AzurePostgreSqlDatastore

@@ -1,3 +1,3 @@
 """SQL Database as a datastore."""
 
-from lapis.sdk.database_datastore import AzureSqlDatabaseDatastore as AzureSqlDatabaseDatastore
+from lapis.sdk.data.database_datastore import AzureSqlDatabaseDatastore as AzureSqlDatabaseDatastore

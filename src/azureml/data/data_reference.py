@@ -1,3 +1,3 @@
 """A path on a datastore, made available to a run."""
 
-from lapis.sdk.data_reference import DataReference as DataReference
+from lapis.sdk.data.data_reference import DataReference as DataReference

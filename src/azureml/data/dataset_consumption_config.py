@@ -1,3 +1,3 @@
 """How a run reads a dataset."""
 
-from lapis.sdk.consumption import DatasetConsumptionConfig as DatasetConsumptionConfig
+from lapis.sdk.data.consumption import DatasetConsumptionConfig as DatasetConsumptionConfig

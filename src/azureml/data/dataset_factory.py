@@ -1,5 +1,5 @@
 """How datasets are made."""
 
-from lapis.sdk.file_dataset import FileDatasetFactory as FileDatasetFactory
-from lapis.sdk.table_types import DataType as DataType
-from lapis.sdk.tabular_factory import TabularDatasetFactory as TabularDatasetFactory
+from lapis.sdk.data.file_dataset import FileDatasetFactory as FileDatasetFactory
+from lapis.sdk.data.tabular_factory import TabularDatasetFactory as TabularDatasetFactory
+from lapis.tables.types import DataType as DataType

@@ -1,5 +1,5 @@
 """The run that computes the statistics of a dataset."""
 
-from lapis.sdk.later import stand_in as _stand_in
+from lapis.sdk.base.missing_names import stand_in as _stand_in
 
 DatasetProfileRun = _stand_in("azureml.data.dataset_profile_run.DatasetProfileRun")

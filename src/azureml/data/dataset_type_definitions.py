@@ -1,7 +1,7 @@
 """Words for how files are to be read."""
 
-from lapis.sdk.table_types import FileEncoding as FileEncoding
-from lapis.sdk.table_types import FileType as FileType
-from lapis.sdk.table_types import HistogramCompareMethod as HistogramCompareMethod
-from lapis.sdk.table_types import PromoteHeadersBehavior as PromoteHeadersBehavior
-from lapis.sdk.table_types import SkipLinesBehavior as SkipLinesBehavior
+from lapis.tables.types import FileEncoding as FileEncoding
+from lapis.tables.types import FileType as FileType
+from lapis.tables.types import HistogramCompareMethod as HistogramCompareMethod
+from lapis.tables.types import PromoteHeadersBehavior as PromoteHeadersBehavior
+from lapis.tables.types import SkipLinesBehavior as SkipLinesBehavior

@@ -1,3 +1,3 @@
 """Datasets of files."""
 
-from lapis.sdk.file_dataset import FileDataset as FileDataset
+from lapis.sdk.data.file_dataset import FileDataset as FileDataset

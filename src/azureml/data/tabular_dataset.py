@@ -1,3 +1,3 @@
 """Datasets of rows and columns."""
 
-from lapis.sdk.tabular_dataset import TabularDataset as TabularDataset
+from lapis.sdk.data.tabular_dataset import TabularDataset as TabularDataset

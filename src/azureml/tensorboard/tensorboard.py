@@ -1,5 +1,5 @@
 """TensorBoard over the logs of runs."""
 
-from lapis.sdk.later import stand_in as _stand_in
+from lapis.sdk.base.missing_names import stand_in as _stand_in
 
 Tensorboard = _stand_in("azureml.tensorboard.Tensorboard")

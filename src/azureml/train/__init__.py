@@ -1,5 +1,5 @@
 """Estimators and hyperparameter search."""
 
-from lapis.sdk.names import on_demand as _on_demand
+from lapis.sdk.base.names import on_demand as _on_demand
 
 __getattr__, __dir__ = _on_demand(__name__, {})

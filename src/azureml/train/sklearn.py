@@ -1,3 +1,3 @@
 """The estimator for scikit-learn."""
 
-from lapis.sdk.framework_estimators import SKLearn as SKLearn
+from lapis.sdk.training.framework_estimators import SKLearn as SKLearn

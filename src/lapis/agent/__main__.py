@@ -4,8 +4,8 @@ It keeps no state of its own but what lies in its folder, so another agent can t
 (what is to be started), `process.json` (it was), `exit.json` (it ended, and how).
 
 A run on several nodes has an agent on each. They meet through the server, and each hears with every report what the
-others told (together.py). As soon as one has failed, all stop. The first one, the head, tells the run's verdict, once
-all have delivered what they had; the others stay until then.
+others told (node_reports.py). As soon as one has failed, all stop. The first one, the head, tells the run's verdict,
+once all have delivered what they had; the others stay until then.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from lapis.agent import (
     hanging,
     in_container,
     legacy_keras,
+    node_reports,
     prepare,
     resume,
     service,
-    together,
 )
 from lapis.agent.crew import Crew, Ended, Member
 from lapis.agent.data import Canceled
 from lapis.agent.outputs import Outputs
 from lapis.agent.recover import recover
 from lapis.agent.verdict import Verdict, canceled, cannot_start, last_lines, timed_out
+from lapis.client.http_client import Client, JobEndpoint
+from lapis.client.shipping import Shipper
+from lapis.domain import log_names
 from lapis.domain.settings import WEB
 from lapis.errors import AzureMLException, NotFound, ServiceException, Unavailable
-from lapis.sdk.client import Client, JobEndpoint
-from lapis.sdk.shipping import Shipper
 
-STD_LOG = "user_logs/std_log.txt"
 LOOK_EVERY = 0.1  # seconds between looks at what the script wrote
 BEAT_EVERY = 5.0  # a sign of life even when there is nothing to tell
 BEAT_OF_SERVICES = 1.0  # how soon a front learns of a new key
@@ -155,7 +155,9 @@ class Agent:
             surroundings["LAPIS_MEMBER"] = self.run_id
             distributed.share_of_node(surroundings, self.node)
             network = self.node.get("network", "")
-            members = [Member("", self.folder, self.log, STD_LOG, argv, surroundings, self.code, network=network)]
+            members = [
+                Member("", self.folder, self.log, log_names.STD_LOG, argv, surroundings, self.code, network=network)
+            ]
         if self.cancel:
             raise Canceled("before the script was started")
         crew = Crew(in_container.wrapped(self.job, members, self.folder))
@@ -171,10 +173,10 @@ class Agent:
         began = said = time.monotonic()
         while True:
             self._ship(force=True)
-            missing = together.missing(self.others, self.node["count"])
+            missing = node_reports.missing(self.others, self.node["count"])
             if not missing:
                 return self.others
-            failed = together.failure(self.others)
+            failed = node_reports.failure(self.others)
             if failed is not None:
                 raise _OtherNodeFailed(failed)
             if self.cancel:
@@ -221,8 +223,8 @@ class Agent:
             self._ship(force=waited < SAY_AFTER)
             if self.over:
                 break
-            if self.head and together.all_delivered(self.others, self.node["count"]):
-                return together.failure(self.others) or verdict
+            if self.head and node_reports.all_delivered(self.others, self.node["count"]):
+                return node_reports.failure(self.others) or verdict
         return verdict
 
     def _until_given_up(self) -> Iterator[float]:
@@ -237,9 +239,11 @@ class Agent:
 
     def _say_for_rank(self) -> None:
         """The head knows which rank of an MPI job failed; if it was one of ours, we know its last words."""
-        rank = (getattr(together.failure(self.others), "error", None) or {}).get("rank")
-        log = os.path.join(self.folder, f"std_log_{rank}.txt")
-        if rank is not None and "said" not in self.told and not self.head and os.path.exists(log):
+        rank = (getattr(node_reports.failure(self.others), "error", None) or {}).get("rank")
+        if rank is None or "said" in self.told or self.head:
+            return
+        log = os.path.join(self.folder, log_names.file_of(log_names.of_rank(rank)))
+        if os.path.exists(log):
             self.told["said"] = {"rank": rank, "lines": last_lines(log)}
 
     def _lay_out_data(self) -> dict[str, str]:
@@ -269,7 +273,7 @@ class Agent:
     def _follow(self, crew: Crew) -> Ended:
         """Ship what the processes write until all have ended, or one has failed; say how."""
         stopped: Ended | None = None
-        watch = hanging.Watch(crew, os.path.join(self.folder, "journal.jsonl"), hanging.seconds(self.job))
+        watch = hanging.SilenceWatch(crew, os.path.join(self.folder, "journal.jsonl"), hanging.seconds(self.job))
         limit = float(self.job.get("max_seconds") or 0)
         until = (crew.began() or time.time()) + limit if limit else None
         while True:
@@ -294,7 +298,7 @@ class Agent:
             self._ship()
             crew.wait(LOOK_EVERY)
 
-    def _tell_of_silence(self, crew: Crew, watch: hanging.Watch) -> None:
+    def _tell_of_silence(self, crew: Crew, watch: hanging.SilenceWatch) -> None:
         """If all nodes seem to hang: say so, with where each process stands; and when they go on, say that."""
         self.told["quiet"] = watch.hangs()
         nodes = self.others if self.node["count"] > 1 else [self.told]
@@ -312,7 +316,7 @@ class Agent:
         self.step("", f"Nothing was printed, logged or computed for {watch.after:g} s: it seems to hang. {where}")
 
     def _reason_to_stop(self) -> Verdict | None:
-        failed = together.failure(self.others)
+        failed = node_reports.failure(self.others)
         if failed is not None:
             return failed
         return canceled("cancel was asked for") if self.cancel else None
@@ -327,7 +331,7 @@ class Agent:
         if fresh:
             self.told["state"] = "idle"
         self._ship(force=fresh or time.monotonic() - self.last_report > BEAT_IDLE)
-        return together.nobody_is_busy(self.others)
+        return node_reports.nobody_is_busy(self.others)
 
     def _ship(self, force: bool = False) -> None:
         now = time.monotonic()
@@ -412,10 +416,12 @@ class _OtherNodeFailed(Exception):
 def _own_log(job: Mapping[str, Any], node: Mapping[str, Any], folder: str) -> tuple[str, str]:
     """Where the agent says what the user should know, and its name in the run: the script's log, or rank 0's."""
     if not job.get("distribution"):
-        return os.path.join(folder, "std_log.txt"), STD_LOG
-    if node["index"] == 0:
-        return os.path.join(folder, "std_log_0.txt"), "user_logs/std_log_0.txt"
-    return os.path.join(folder, "job_prep.txt"), f"azureml-logs/65_job_prep_node_{node['index']}.txt"
+        name = log_names.STD_LOG
+    elif node["index"] == 0:
+        name = log_names.of_rank(0)
+    else:
+        return os.path.join(folder, "job_prep.txt"), f"azureml-logs/65_job_prep_node_{node['index']}.txt"
+    return os.path.join(folder, log_names.file_of(name)), name
 
 
 def _stream(job: Mapping[str, Any], node: Mapping[str, Any]) -> str:

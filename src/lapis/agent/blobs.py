@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterable
 from typing import BinaryIO
 
+from lapis.client.http_client import Client
 from lapis.domain import packs
-from lapis.sdk.client import Client
 
 
 class Blobs:

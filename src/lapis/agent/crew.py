@@ -5,7 +5,6 @@ What it is made of lies in `crew.json`, written before anything is started, so t
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -15,8 +14,8 @@ from typing import Any
 
 from lapis.agent import launch
 from lapis.agent.verdict import Verdict, by_member, from_exit, unknown
-from lapis.engines import processes
 from lapis.environments.containers import remove
+from lapis.machine import json_files, processes
 
 
 @dataclass(frozen=True)
@@ -70,11 +69,7 @@ class Crew:
         return None if found is None else Crew([Member(**each) for each in found["members"]])
 
     def write(self, folder: str) -> None:
-        path = os.path.join(folder, "crew.json")
-        text = json.dumps({"members": [asdict(each) for each in self.members]})
-        with open(os.open(path + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(text)
-        os.replace(path + ".tmp", path)
+        json_files.write(os.path.join(folder, "crew.json"), {"members": [asdict(each) for each in self.members]})
 
     def logs(self) -> dict[str, str]:
         """Where they print, by the name in the run."""

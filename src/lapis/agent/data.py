@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from lapis.agent.objects import Objects
+from lapis.client.http_client import Client
 from lapis.domain.data import LOCAL, File, glob_matcher
 from lapis.errors import AzureMLException, UserErrorException
-from lapis.sdk import mounts
-from lapis.sdk.client import Client
-from lapis.sdk.file_sources import resolve
-from lapis.sdk.laying import Say, lay_out_files
-from lapis.sdk.object_store import bring_all
-from lapis.sdk.streaming import Stream, end_below, folder_here, offer
+from lapis.files.layout import Say, lay_out_files
+from lapis.files.object_store import bring_all
+from lapis.files.sources import resolve
+from lapis.files.streaming import Stream, end_below, folder_here, offer
+from lapis.machine import mounts
+from lapis.machine.whole_files import replacing
 
 Streamed = Callable[[Mapping[str, Any], list[File], str], list[File]]  # an input's files, those that are at their mount
 _HELD: list[Stream] = []  # open as long as this process: a stream ends when nobody holds it
@@ -271,10 +272,5 @@ def _copy(source: str, place: str, overwrite: bool) -> None:
             raise UserErrorException(f"{place} exists already and differs. Pass overwrite=True to replace it.")
         return
     os.makedirs(os.path.dirname(place), exist_ok=True)
-    part = f"{place}.{os.getpid()}.part"
-    try:
+    with replacing(place) as part:
         shutil.copyfile(source, part)
-        os.replace(part, place)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(part)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lapis.agent import launch, ports, prepare
+from lapis.agent import launch, prepare
 from lapis.agent.crew import Crew, Member
-from lapis.agent.hanging import Watch
+from lapis.agent.hanging import SilenceWatch
 from lapis.agent.placement import ports_needed, ranks
+from lapis.domain import log_names
+from lapis.machine import json_files, ports
 
 _IDLE_WORKER = 40.0  # seconds without CPU or a word: longer than TensorFlow 1 waits (30) before it looks again
 
@@ -26,10 +27,7 @@ def introduction(job: Mapping[str, Any], node: Mapping[str, Any], folder: str) -
         "address": node.get("address") or "127.0.0.1",
         "ports": ports.reserve(count, before.get("ports")),
     }
-    path = os.path.join(folder, "introduction.json")
-    with open(path + ".tmp", "w") as file:
-        json.dump(made, file)
-    os.replace(path + ".tmp", path)
+    json_files.write(os.path.join(folder, "introduction.json"), made)
     return made
 
 
@@ -55,15 +53,15 @@ def members(
         surroundings["AZUREML_PROCESS_NAME"] = f"rank_{rank.number}"
         share_of_node(surroundings, node)
         place = os.path.join(folder, "ranks", str(rank.number))
-        log = os.path.join(folder, f"std_log_{rank.number}.txt")
-        named = f"user_logs/std_log_{rank.number}.txt"
+        named = log_names.of_rank(rank.number)
+        log = os.path.join(folder, log_names.file_of(named))
         network = node.get("network", "")
         made.append(Member(rank.name, place, log, named, argv, surroundings, code, rank.serves, network=network))
     return made
 
 
 def let_go_of_idle_workers(
-    job: Mapping[str, Any], crew: Crew, watch: Watch, told: dict[str, Any], others: Sequence[Mapping[str, Any]]
+    job: Mapping[str, Any], crew: Crew, watch: SilenceWatch, told: dict[str, Any], others: Sequence[Mapping[str, Any]]
 ) -> None:
     """Workers of TensorFlow that wait for orders never end by themselves: when worker 0 is done, they are too."""
     distribution = job.get("distribution") or {}

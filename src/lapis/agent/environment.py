@@ -8,9 +8,9 @@ from typing import Any
 
 from lapis.agent.data import Canceled
 from lapis.environments.build import build_and_hold
-from lapis.environments.commands import Stopped
 from lapis.environments.resolve import number_of_packages
 from lapis.environments.values import Lock
+from lapis.machine.commands import Stopped
 
 
 def enter(job: Mapping[str, Any], log: str, canceled: Callable[[], bool]) -> dict[str, Any]:

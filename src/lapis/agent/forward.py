@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from lapis.engines import networks
+from lapis.machine import networks
 
 
 def to_server(network: str, url: str, find: Callable[[], str]) -> None:

@@ -31,7 +31,7 @@ def seconds(job: Mapping[str, Any]) -> float:
         return settings.load({}).hang_seconds
 
 
-class Watch:
+class SilenceWatch:
     """When each member of a crew last did something that can be seen from outside."""
 
     def __init__(self, crew: Crew, journal: str, after: float, now: float | None = None) -> None:

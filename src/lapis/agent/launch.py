@@ -6,7 +6,6 @@ straight to a file, so it does not need the agent to live either.
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import signal
@@ -15,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from lapis.engines import networks, processes
+from lapis.machine import json_files, networks, processes
 
 _ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of Linux' prctl
 
@@ -65,12 +64,7 @@ def _say(tell: int) -> None:
 
 
 def read(folder: str, name: str) -> dict[str, Any] | None:
-    try:
-        with open(os.path.join(folder, name)) as file:
-            found: dict[str, Any] = json.load(file)
-            return found
-    except FileNotFoundError:
-        return None
+    return json_files.read(os.path.join(folder, name))
 
 
 def wait_for_end(keepers: Sequence[Mapping[str, Any]], seconds: float) -> None:
@@ -202,9 +196,7 @@ def _write(folder: str, name: str, value: Mapping[str, Any]) -> None:
     path = os.path.join(folder, name)
     while True:
         try:
-            with open(path + ".tmp", "w") as file:
-                json.dump(value, file)
-            os.replace(path + ".tmp", path)
+            json_files.write(path, value)
             return
         except FileNotFoundError:
             return  # the folder is gone: the run was ended for good, and nobody asks any more

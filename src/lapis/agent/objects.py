@@ -6,17 +6,17 @@ agent's own token; they are in no file of the run.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from lapis.client.http_client import Client
 from lapis.errors import AzureMLException, ServiceException, UserErrorException
-from lapis.sdk.client import Client
-from lapis.sdk.object_store import ObjectPlace
+from lapis.files.object_store import ObjectPlace
+from lapis.machine import json_files
 
 if TYPE_CHECKING:
-    from lapis.data.helper import Helper
+    from lapis.object_stores.helper import Helper
 
 Say = Callable[[str], None]
 
@@ -46,7 +46,7 @@ class Objects:
             return self._client.call("GET", self._base + "/datastore/access", query={"name": datastore})
 
         def errand(request: Mapping[str, Any]) -> Any:
-            from lapis.data.helper import Helper  # late: most runs never need it
+            from lapis.object_stores.helper import Helper  # late: most runs never need it
 
             def progress(done: int, files: int, size: int) -> None:
                 self._say(f"datastore {datastore}: {done} of {files} files, {size / 1e6:.1f} MB")
@@ -66,8 +66,7 @@ class Objects:
         if wanted["type"] == "reference" and wanted["mode"] != "upload":
             place = self._fill(wanted, stand_in)
         laid = {path: _facts(path) for path in _paths_below(stand_in)}
-        with open(stand_in + ".json", "w") as file:
-            json.dump({"place": place, "laid": laid}, file)
+        json_files.write(stand_in + ".json", {"place": place, "laid": laid})
         return dict(wanted, place=place)
 
     def again(self, wanted: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -114,12 +113,7 @@ class Objects:
         return stand_in
 
     def _noted(self, wanted: Mapping[str, Any]) -> dict[str, Any] | None:
-        try:
-            with open(os.path.join(self._folder, wanted["type"], wanted["name"] + ".json")) as file:
-                found: dict[str, Any] = json.load(file)
-        except (FileNotFoundError, ValueError):
-            return None
-        return found
+        return json_files.read(os.path.join(self._folder, wanted["type"], wanted["name"] + ".json"))
 
 
 def _in_objects(wanted: Mapping[str, Any]) -> bool:

@@ -6,9 +6,9 @@ import os
 import threading
 import time
 
+from lapis.client.shipping import Shipper, is_small, spooled
 from lapis.domain.tree import check_path
 from lapis.errors import AzureMLException, ServiceException, UserErrorException
-from lapis.sdk.shipping import Shipper, is_small, spooled
 
 LOOK_EVERY = 1.0
 SETTLED_AFTER = 2.0  # a file that has not changed for so long is worth sending before the end

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from lapis.agent.blobs import Blobs
+from lapis.client.http_client import Client
+from lapis.client.snapshot import lay_out
 from lapis.domain.tree import Tree
 from lapis.errors import SnapshotException, UserErrorException
-from lapis.sdk.client import Client
-from lapis.sdk.snapshot import lay_out
 
 
 def lay_out_code(job: Mapping[str, Any], code: str, client: Client, node: Mapping[str, Any] | None = None) -> None:

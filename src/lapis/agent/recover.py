@@ -7,9 +7,9 @@ import os
 import shutil
 import time
 
+from lapis.client.http_client import Client, JobEndpoint
+from lapis.client.shipping import Shipper
 from lapis.errors import AzureMLException, NotFound, ServiceException
-from lapis.sdk.client import Client, JobEndpoint
-from lapis.sdk.shipping import Shipper
 
 
 def recover(folder: str) -> None:

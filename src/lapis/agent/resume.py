@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from lapis.client.http_client import Client, quoted
 from lapis.errors import NotFound
-from lapis.sdk.client import Client, quoted
 
 
 def bring_back(job: Mapping[str, Any], name: str, log: str, client: Client) -> None:

@@ -11,7 +11,6 @@ Below the run's folder, as a scoring script finds them in Azure:
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import sys
@@ -23,12 +22,14 @@ from lapis.agent import prepare
 from lapis.agent.blobs import Blobs
 from lapis.agent.crew import Member
 from lapis.agent.data import Canceled
+from lapis.client.http_client import Client
+from lapis.domain.log_names import STD_LOG
 from lapis.domain.tree import resolve_under
 from lapis.environments.build import build_and_hold
-from lapis.environments.commands import Stopped
 from lapis.environments.values import Lock
 from lapis.errors import UserErrorException
-from lapis.sdk.client import Client
+from lapis.machine import json_files
+from lapis.machine.commands import Stopped
 
 _MODELS = "azureml-models"
 _CHUNK = 1 << 20
@@ -66,11 +67,11 @@ class Front:
         variables = self._variables(code)
         load = self._load(log, variables, canceled)
         description = self._describe(node, variables, load)
-        _write(self._description, description)
+        json_files.write(self._description, description)
         argv = [self._front_python(log, canceled), "-m", "lapis.serving", self._description]
         own = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
         own.update(LAPIS_MEMBER=self._member, PYTHONPATH=_our_packages())
-        return Member("", self._folder, log, "user_logs/std_log.txt", argv, own, self._app)
+        return Member("", self._folder, log, STD_LOG, argv, own, self._app)
 
     def _front_python(self, log: str, canceled: Callable[[], bool]) -> str:
         """Ours; where Lapis is not installed, that of an environment made for the front."""
@@ -180,7 +181,7 @@ class Front:
             **self._live(self._job["live"]),
             "cors": _origins(variables),
             "worker": {
-                "argv": [self._python, "-m", "lapis.serving.worker"],
+                "argv": [self._python, "-m", "lapis.scoring.worker"],
                 "cwd": self._app,
                 "environ": dict(variables),
             },
@@ -204,7 +205,7 @@ class Front:
         if not description:
             return
         if description.get("live") != live["mark"]:
-            _write(self._description, {**description, **self._live(live), "live": live["mark"]})
+            json_files.write(self._description, {**description, **self._live(live), "live": live["mark"]})
 
     def _live(self, live: Mapping[str, Any]) -> dict[str, Any]:
         auth, secret = dict(live["auth"]), os.path.join(self._folder, "token_secret")
@@ -280,15 +281,4 @@ def _stamp(path: str) -> int:
 
 
 def _read(path: str) -> dict[str, Any]:
-    try:
-        with open(path) as file:
-            found: dict[str, Any] = json.load(file)
-            return found
-    except (FileNotFoundError, ValueError):
-        return {}
-
-
-def _write(path: str, value: Mapping[str, Any]) -> None:
-    with open(os.open(path + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump(value, file)
-    os.replace(path + ".tmp", path)
+    return json_files.read(path) or {}

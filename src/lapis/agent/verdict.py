@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lapis.domain import log_names
+
 _LAST_LINES = 30
 
 
@@ -21,7 +23,7 @@ class Verdict:
         return {"state": self.state, "reason": self.reason, "error": self.error}
 
 
-def from_exit(record: Mapping[str, Any], log: str, log_name: str = "user_logs/std_log.txt") -> Verdict:
+def from_exit(record: Mapping[str, Any], log: str, log_name: str = log_names.STD_LOG) -> Verdict:
     if "could_not_start" in record:
         return cannot_start(OSError(record["could_not_start"]))
     if record["code"] == 0:
@@ -79,7 +81,7 @@ def of_rank(verdict: Verdict, rank: int, said: str) -> Verdict:
     named = f"rank {rank}: "
     why = verdict.reason[len(named) :] if verdict.reason.startswith(named) else verdict.reason
     reason = f"{named}{why[0].lower()}{why[1:]}"
-    where = f"user_logs/std_log_{rank}.txt"
+    where = log_names.of_rank(rank)
     message = f"{reason}. Last lines of {where}:\n{said}" if said else f"{reason}. {where} tells more."
     return Verdict(
         verdict.state, reason, {**(verdict.error or {}), "message": message, "lastLines": said, "rank": rank}

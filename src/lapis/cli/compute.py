@@ -52,9 +52,9 @@ def create(
 
     Its nodes come when runs need them.
     """
-    from lapis.sdk.aml_compute import AmlCompute
-    from lapis.sdk.attached_compute import RayCompute
-    from lapis.sdk.compute_target import ComputeTarget
+    from lapis.sdk.compute.aml_compute import AmlCompute
+    from lapis.sdk.compute.attached_compute import RayCompute
+    from lapis.sdk.compute.compute_target import ComputeTarget
 
     _check_engine(engine, {"--address": address, "--server-address": server_address, "--namespace": namespace})
     tags = labels(tag, "--tag", value_needed=True)
@@ -86,7 +86,7 @@ def create(
 
 def list_computes(workspace: WorkspaceName = None, as_json: Json = False) -> None:
     """List the compute targets of the workspace."""
-    from lapis.sdk.compute_target import ComputeTarget
+    from lapis.sdk.compute.compute_target import ComputeTarget
 
     ws = choice.workspace(workspace)
     views = [target._view for target in ComputeTarget.list(ws)]
@@ -163,7 +163,7 @@ def update(
     as_json: Json = False,
 ) -> None:
     """Change how many nodes a cluster may have, and how long one may be idle."""
-    from lapis.sdk.client import quoted
+    from lapis.client.http_client import quoted
 
     asked = {"min_nodes": min_nodes, "max_nodes": max_nodes, "idle_seconds": idle_seconds}
     changes = {key: value for key, value in asked.items() if value is not None}
@@ -181,7 +181,7 @@ def delete(
     as_json: Json = False,
 ) -> None:
     """Remove compute targets that no run uses. A Ray cluster goes on without Lapis."""
-    from lapis.sdk.compute_target import ComputeTarget
+    from lapis.sdk.compute.compute_target import ComputeTarget
 
     ws = choice.workspace(workspace)
     targets = [ComputeTarget(ws, name) for name in dict.fromkeys(names)]  # all are found before the first is removed
@@ -204,7 +204,7 @@ def preempt(
     as_json: Json = False,
 ) -> None:
     """Take low-priority nodes away, to see what runs make of it: they start again with their outputs."""
-    from lapis.sdk.client import quoted
+    from lapis.client.http_client import quoted
 
     ws = choice.workspace(workspace)
     gone = ws._client.call("POST", f"{ws._base}/computes/{quoted(name)}/preempt", {"node": node})["nodes"]
@@ -218,7 +218,7 @@ def preempt(
 
 def summary(view: dict[str, Any]) -> dict[str, Any]:
     """A compute target as JSON."""
-    from lapis.sdk.display import when
+    from lapis.sdk.base.display import when
 
     kept = (
         "name", "type", "engine", "vm_size", "vm_priority", "min_nodes", "max_nodes", "idle_seconds", "attached",
@@ -258,7 +258,7 @@ def _refuse(engine: str, why: str, given: dict[str, Any]) -> None:
 
 
 def _view(name: str, workspace: str | None) -> dict[str, Any]:
-    from lapis.sdk.compute_target import ComputeTarget
+    from lapis.sdk.compute.compute_target import ComputeTarget
 
     view: dict[str, Any] = ComputeTarget(choice.workspace(workspace), name)._view
     return view

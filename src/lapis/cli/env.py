@@ -9,11 +9,12 @@ import typer
 
 from lapis.cli import choice, screen
 from lapis.cli.options import Json, WorkspaceName
+from lapis.domain import in_words
 
 if TYPE_CHECKING:
     from lapis.environments.cache import Built
     from lapis.environments.differences import Contents
-    from lapis.sdk.environment import Environment
+    from lapis.sdk.environments.environment import Environment
 
 Hash = Annotated[str, typer.Argument(metavar="HASH", help="The hash of an environment, or how it begins.")]
 _SHOWN_HASH = 12
@@ -44,7 +45,7 @@ def list_environments(
                     each.hash[:_SHOWN_HASH],
                     each.python,
                     str(each.packages),
-                    screen.size(each.size),
+                    in_words.size(each.size),
                     screen.ago(each.last_used),
                     _users(each),
                 )
@@ -81,7 +82,7 @@ def show(
                 ("Hash", found.hash),
                 ("Folder", found.folder),
                 ("Python", f"{found.python}, from {known['interpreter']}"),
-                ("Size", screen.size(found.size)),
+                ("Size", in_words.size(found.size)),
                 ("Built", f"{screen.moment(found.created)}, in {screen.duration(known['seconds'])}"),
                 ("Last used", screen.ago(found.last_used)),
                 ("Used by", _users(found)),
@@ -173,10 +174,10 @@ def prune(
     allowed = settings.load().environments_max_gb if keep is None else keep
     done = prune_them(_root(), int(allowed * 1e9), screen.notice)
     count = len(done.removed)
-    said = f"{count} {'environment' if count == 1 else 'environments'} removed, {screen.size(done.freed)} freed"
+    said = f"{count} {'environment' if count == 1 else 'environments'} removed, {in_words.size(done.freed)} freed"
     screen.answer(
         {"removed": list(done.removed), "freed": done.freed, "kept": done.kept},
-        lambda: print(f"{said}, {screen.size(done.kept)} in use."),
+        lambda: print(f"{said}, {in_words.size(done.kept)} in use."),
     )
 
 
@@ -198,7 +199,7 @@ def _users(each: Built) -> str:
 
 
 def _document(each: Built) -> dict[str, Any]:
-    from lapis.sdk.display import when
+    from lapis.sdk.base.display import when
 
     return {
         "hash": each.hash,
@@ -230,7 +231,7 @@ def _find(given: str) -> Built:
 
 def _defined(what: str, workspace: str | None) -> Environment:
     from lapis.errors import NotFound
-    from lapis.sdk.environment import Environment
+    from lapis.sdk.environments.environment import Environment
 
     name, kind = os.path.splitext(os.path.basename(what))
     if kind not in (".yml", ".yaml", ".txt"):

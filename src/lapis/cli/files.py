@@ -9,11 +9,12 @@ import typer
 
 from lapis.cli import choice, progress, screen
 from lapis.cli.options import Json, RunId, WorkspaceName
+from lapis.domain import in_words
 
 
 def list_files(run_id: RunId, workspace: WorkspaceName = None, as_json: Json = False) -> None:
     """List the files of a run: its outputs and its logs."""
-    from lapis.sdk.display import when
+    from lapis.sdk.base.display import when
 
     run = choice.run(run_id, workspace)
     found = run._files()
@@ -27,7 +28,7 @@ def list_files(run_id: RunId, workspace: WorkspaceName = None, as_json: Json = F
             return
         screen.table(
             ["FILE", "SIZE", "CREATED"],
-            [(f["name"], screen.size(f["size"]), screen.ago(f["created_at"])) for f in found],
+            [(f["name"], in_words.size(f["size"]), screen.ago(f["created_at"])) for f in found],
             right=["SIZE"],
         )
 
@@ -65,5 +66,5 @@ def download(
     count = len(chosen)
     screen.answer(
         {"id": run.id, "folder": root, "files": targets, "total_size": total},
-        lambda: print(f"{count} {'file' if count == 1 else 'files'}, {screen.size(total)}, in {root}"),
+        lambda: print(f"{count} {'file' if count == 1 else 'files'}, {in_words.size(total)}, in {root}"),
     )

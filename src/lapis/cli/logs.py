@@ -10,11 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from lapis.cli import choice, screen
-from lapis.cli.harmless import Colours
 from lapis.cli.options import Json, RunId, WorkspaceName
+from lapis.domain.run import ENDED
+from lapis.domain.terminal_escapes import Colours
 
-STD_LOG = "user_logs/std_log.txt"
-_ENDED = ("Completed", "Failed", "Canceled")
 _WAIT = 20.0
 _INTERRUPTED = 130
 
@@ -41,7 +40,7 @@ def logs(
     kept: list[bytes] = []
     if follow_it:
         view = follow(run, name, quiet=False, write=kept.append if as_json else None)
-        if view["status"] in _ENDED and not kept and not _has(run, name):
+        if view["status"] in ENDED and not kept and not _has(run, name):
             return
     elif as_json:
         run._read_file(name, kept.append)
@@ -72,7 +71,7 @@ def follow(run: Any, name: str, quiet: bool, write: Callable[[bytes], Any] | Non
                 told = _tell_wait(view, told)
             if seen["length"] > offset:
                 offset += _read_from(run, name, offset, take)
-            if view["status"] in _ENDED:
+            if view["status"] in ENDED:
                 return dict(view)
     except KeyboardInterrupt:
         screen.notice(
@@ -124,7 +123,7 @@ def _has(run: Any, name: str) -> bool:
 
 def _tell_wait(view: dict[str, Any], told: str) -> str:
     """A line when the run begins to wait for something else; what was told last."""
-    if view["status"] in ("Running", *_ENDED) or not view["stages"]:
+    if view["status"] in ("Running", *ENDED) or not view["stages"]:
         return told
     last = view["stages"][-1]
     line = f"{view['status']}: {last['reason']}" + (f" ({last['until']})" if last["until"] else "")
@@ -135,7 +134,7 @@ def _tell_wait(view: dict[str, Any], told: str) -> str:
 
 def _read_from(run: Any, name: str, offset: int, take: Callable[[bytes], Any] | None) -> int:
     """Hand over what the log has from `offset` on; how many bytes that were."""
-    from lapis.sdk.client import quoted
+    from lapis.client.http_client import quoted
 
     pieces: list[bytes] = []
     try:

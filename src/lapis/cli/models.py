@@ -10,6 +10,7 @@ import typer
 
 from lapis.cli import choice, screen
 from lapis.cli.options import Json, WorkspaceName
+from lapis.domain import in_words
 
 
 class Format(StrEnum):
@@ -18,7 +19,7 @@ class Format(StrEnum):
 
 def list_models(workspace: WorkspaceName = None, as_json: Json = False) -> None:
     """List the registered models, the newest version of each."""
-    from lapis.sdk.model import Model
+    from lapis.sdk.models.model import Model
 
     found = Model.list(choice.workspace(workspace), latest=True)
 
@@ -33,7 +34,7 @@ def list_models(workspace: WorkspaceName = None, as_json: Json = False) -> None:
                     each.name,
                     str(each.version),
                     " ".join(filter(None, [each.model_framework, each.model_framework_version])) or "-",
-                    screen.size(sum(file["size"] for file in each._view["files"])),
+                    in_words.size(sum(file["size"] for file in each._view["files"])),
                     screen.ago(each._view["created_at"]),
                     each.run_id or "-",
                 )
@@ -60,7 +61,7 @@ def export(
 ) -> None:
     """Make an ONNX file of a TensorFlow or Keras model, in the environment of its own TensorFlow."""
     from lapis.errors import UserErrorException
-    from lapis.sdk.model import Model
+    from lapis.sdk.models.model import Model
 
     if sample is not None and not os.path.isfile(sample):
         raise UserErrorException(f"There is no file '{sample}' to take as a sample.")
@@ -72,6 +73,6 @@ def export(
     size = os.path.getsize(path)
 
     def show() -> None:
-        typer.echo(f"{path} ({screen.size(size)})")
+        typer.echo(f"{path} ({in_words.size(size)})")
 
     screen.answer({"model": model.id, "file": os.path.abspath(path), "size": size}, show)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from lapis.cli import screen
+from lapis.domain import in_words
 
 _WORTH_A_BAR = 1_000_000
 _WORTH_LINES = 32_000_000
@@ -26,7 +27,7 @@ class Progress:
         tenth = 10 * self._done // max(1, self._total)
         if self._total >= _WORTH_LINES and tenth > self._told and not sys.stderr.isatty():
             self._told = tenth
-            screen.notice(f"{self._what}: {screen.size(self._done)} of {screen.size(self._total)}")
+            screen.notice(f"{self._what}: {in_words.size(self._done)} of {in_words.size(self._total)}")
 
     def end(self) -> None:
         if self._bar is not None:
@@ -45,7 +46,7 @@ def shown(what: str, total: int) -> Iterator[Progress]:
 @contextmanager
 def of_uploads() -> Iterator[None]:
     """Within it, the SDK shows how far a snapshot has come as we do."""
-    from lapis.sdk import snapshot_sending
+    from lapis.client import snapshot_sending
 
     begun: list[Progress] = []
 

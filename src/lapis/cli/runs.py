@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lapis.cli import choice, screen
-from lapis.cli.harmless import plain
 from lapis.cli.options import Json, RunId, RunIds, WorkspaceName, labels
 from lapis.cli.workspaces import tags_text
+from lapis.domain import in_words
+from lapis.domain.run import ENDED, RunState
+from lapis.domain.terminal_escapes import plain
 
 if TYPE_CHECKING:
-    from lapis.sdk.workspace import Workspace
+    from lapis.sdk.workspace.workspace import Workspace
 
-_ENDED = ("Completed", "Failed", "Canceled")
-_LIVE = ("NotStarted", "Preparing", "Queued", "Running", "Finalizing")
-_STATUSES = (*_LIVE, "CancelRequested", "NotResponding", *_ENDED)
+_LIVE = tuple(state.value for state in RunState if state not in ENDED)
+_STATUSES = (*_LIVE, "CancelRequested", "NotResponding", *(state.value for state in RunState if state in ENDED))
 _PAGE = 100
 
 
@@ -74,7 +75,7 @@ def list_runs(
 
 def show(run_id: RunId, workspace: WorkspaceName = None, as_json: Json = False) -> None:
     """Show all about a run: where its time went, what it waits for, how it ended, what it logged and wrote."""
-    from lapis.sdk.display import when
+    from lapis.sdk.base.display import when
 
     run = choice.run(run_id, workspace)
     view = run._facts()
@@ -82,7 +83,7 @@ def show(run_id: RunId, workspace: WorkspaceName = None, as_json: Json = False) 
     files = run._files()
     page = run.get_portal_url()
     last = view["stages"][-1] if view["stages"] else None
-    waits = last if last is not None and view["status"] not in ("Running", *_ENDED) else None
+    waits = last if last is not None and view["status"] not in ("Running", *ENDED) else None
     stages = [{**stage, "at": when(stage["at"])} for stage in view["stages"]]
     document = {
         **summary(view),
@@ -140,7 +141,7 @@ def delete(run_ids: RunIds, workspace: WorkspaceName = None, as_json: Json = Fal
 
     runs = _all_of(run_ids, workspace)
     for run in runs:
-        if run._facts()["status"] not in _ENDED:
+        if run._facts()["status"] not in ENDED:
             raise Conflict(f"Run {run.id} has not ended and cannot be deleted. `lapis run cancel {run.id}` stops it.")
     for run in runs:
         run.delete()
@@ -172,7 +173,7 @@ def archive(
 
 def summary(view: dict[str, Any]) -> dict[str, Any]:
     """A run in a list, as JSON."""
-    from lapis.sdk.display import when
+    from lapis.sdk.base.display import when
 
     kept = ("id", "experiment", "number", "status", "type", "target", "parent_id", "created_by", "tags")
     return {
@@ -217,7 +218,7 @@ def _find(
 
 def _check_experiment(workspace: Workspace, name: str) -> None:
     from lapis.errors import NotFound
-    from lapis.sdk.experiment import Experiment, ViewType
+    from lapis.sdk.runs.experiment import Experiment, ViewType
 
     known = [experiment.name for experiment in Experiment.list(workspace, view_type=ViewType.All)]
     if name not in known:
@@ -228,7 +229,7 @@ def _check_experiment(workspace: Workspace, name: str) -> None:
 
 def _all_of(run_ids: list[str], workspace: str | None) -> list[Any]:
     """The runs, all of them found before anything is done to the first."""
-    from lapis.sdk.run import Run
+    from lapis.sdk.runs.run import Run
 
     ws = choice.workspace(workspace)
     return [Run.get(ws, run_id) for run_id in dict.fromkeys(run_ids)]
@@ -286,7 +287,7 @@ def _show(
         )
     if files:
         print()
-        screen.table(["FILE", "SIZE"], [(file["name"], screen.size(file["size"])) for file in files], right=["SIZE"])
+        screen.table(["FILE", "SIZE"], [(file["name"], in_words.size(file["size"])) for file in files], right=["SIZE"])
 
 
 def _number(value: Any) -> str:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from lapis.cli.harmless import one_line, plain
+from lapis.domain.terminal_escapes import one_line, plain
 
 _STATUS_COLOURS = {
     "Completed": "green",
@@ -99,15 +99,6 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], right: Sequenc
 
 def status_colour(word: str) -> str:
     return _STATUS_COLOURS.get(word, "")
-
-
-def size(count: int) -> str:
-    amount, unit = float(count), "B"
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if amount < 999.5 or unit == "TB":
-            break
-        amount /= 1000
-    return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
 
 
 def duration(seconds: float | None) -> str:

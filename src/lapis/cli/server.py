@@ -32,8 +32,8 @@ def serve(
     import signal
     import subprocess
 
+    from lapis.client import local_server
     from lapis.domain import settings as settings_module
-    from lapis.sdk import local
 
     settings = settings_module.load()
     _refuse_second(settings)
@@ -45,7 +45,7 @@ def serve(
         signal.signal(number, lambda *_: server.terminate())  # it leaves, and we stay to see it off
     about = None
     while about is None and server.poll() is None:
-        found = local.running(settings)
+        found = local_server.running(settings)
         about = found if found is not None and found["pid"] == server.pid else None
         time.sleep(0.02)
     if about is not None:
@@ -78,7 +78,7 @@ def status(as_json: Json = False) -> None:
         screen.answer({"running": False, "address": settings.server, "home": settings.home}, lambda: print(remark))
         return
     uptime = max(0.0, time.time() - about["started_at"])
-    from lapis.sdk.display import when
+    from lapis.sdk.base.display import when
 
     screen.answer(
         {
@@ -107,19 +107,19 @@ def status(as_json: Json = False) -> None:
 
 def stop(as_json: Json = False) -> None:
     """Stop the local server. Its runs carry on, and the next server finds them."""
+    from lapis.client import local_server
     from lapis.domain import settings as settings_module
     from lapis.errors import Unavailable
-    from lapis.sdk import local
 
     settings = settings_module.load()
-    told = local.running(settings)
+    told = local_server.running(settings)
     if told is None:
         screen.answer(
             {"stopped": False, "address": None}, lambda: print(f"No server runs for {settings.home}: nothing to stop.")
         )
         return
-    about = _about(told["url"], local._token(settings))
-    if not local.stop(settings, told):
+    about = _about(told["url"], local_server._token(settings))
+    if not local_server.stop(settings, told):
         raise Unavailable(
             f"The server at {told['url']} (process {told['pid']}) did not stop. Its log: "
             f"{os.path.join(settings.home, 'server.log')}."
@@ -146,8 +146,8 @@ def open_page(
 
     The address holds the key to your pages: whoever has it can look at your runs.
     """
-    from lapis.sdk.portal import portal_url
-    from lapis.sdk.run import Run
+    from lapis.sdk.runs.run import Run
+    from lapis.sdk.workspace.portal import portal_url
 
     ws = choice.workspace(workspace)
     address = portal_url(ws, "/runs") if run_id is None else Run.get(ws, run_id).get_portal_url()
@@ -156,10 +156,10 @@ def open_page(
 
 
 def _refuse_second(settings: Settings) -> None:
+    from lapis.client import local_server
     from lapis.errors import Conflict
-    from lapis.sdk import local
 
-    about = local.running(settings)
+    about = local_server.running(settings)
     if about is not None:
         raise Conflict(
             f"A server of {settings.home} runs already, at {about['url']} (process {about['pid']}). "
@@ -169,19 +169,19 @@ def _refuse_second(settings: Settings) -> None:
 
 def _ask(settings: Settings) -> tuple[str, dict[str, Any] | None]:
     """The address of the server that commands would talk to, and what it says of itself; None if none answers."""
-    from lapis.sdk import local
+    from lapis.client import local_server
 
     if settings.server:
-        return settings.server, _about(settings.server, local.configured_token(settings))
-    told = local.running(settings)
+        return settings.server, _about(settings.server, local_server.configured_token(settings))
+    told = local_server.running(settings)
     if told is None:
         return "", None
-    return told["url"], _about(told["url"], local._token(settings))
+    return told["url"], _about(told["url"], local_server._token(settings))
 
 
 def _about(address: str, token: str) -> dict[str, Any] | None:
+    from lapis.client.http_client import Client, Endpoint
     from lapis.errors import Unavailable
-    from lapis.sdk.client import Client, Endpoint
 
     try:
         found: dict[str, Any] = Client(Endpoint(address, token), timeout=10.0).call("GET", "/about", patience=0.0)

@@ -11,7 +11,7 @@ from lapis.cli import choice, screen
 from lapis.cli.options import Json, WorkspaceName
 
 if TYPE_CHECKING:
-    from lapis.sdk.webservice import Webservice
+    from lapis.sdk.models.webservice import Webservice
 
 _SHOWN = ("name", "kind", "state", "error", "description", "tags", "properties", "target", "auth_enabled",
           "token_auth_enabled", "models", "default")  # fmt: skip
@@ -22,7 +22,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The service.")]
 
 def list_services(workspace: WorkspaceName = None, as_json: Json = False) -> None:
     """List the services of a workspace."""
-    from lapis.sdk.webservice import Webservice
+    from lapis.sdk.models.webservice import Webservice
 
     ws = choice.workspace(workspace)
     found = Webservice.list(ws)
@@ -52,7 +52,7 @@ def list_services(workspace: WorkspaceName = None, as_json: Json = False) -> Non
 
 def show(name: Name, workspace: WorkspaceName = None, as_json: Json = False) -> None:
     """Show all about a service: how it fares, where it answers, what it serves."""
-    from lapis.sdk.webservice import Webservice
+    from lapis.sdk.models.webservice import Webservice
 
     service = Webservice(choice.workspace(workspace), name)
     view = service._view
@@ -77,7 +77,7 @@ def logs(
     as_json: Json = False,
 ) -> None:
     """Print what a service printed."""
-    from lapis.sdk.webservice import Webservice
+    from lapis.sdk.models.webservice import Webservice
 
     text = Webservice(choice.workspace(workspace), name)._logs(lines, build)
     screen.answer({"name": name, "logs": text}, lambda: print(text))
@@ -94,7 +94,7 @@ def call(
     """Send one request, with the key or token that opens the service, and print the answer."""
     import json
 
-    from lapis.sdk.webservice import Webservice
+    from lapis.sdk.models.webservice import Webservice
 
     found = Webservice(choice.workspace(workspace), name).run(_body(data))
     screen.answer(
@@ -104,7 +104,7 @@ def call(
 
 def delete(name: Name, workspace: WorkspaceName = None, as_json: Json = False) -> None:
     """End a service for good."""
-    from lapis.sdk.webservice import Webservice
+    from lapis.sdk.models.webservice import Webservice
 
     Webservice(choice.workspace(workspace), name).delete()
     screen.answer({"deleted": name}, lambda: print(f"Service '{name}' is deleted."))

@@ -10,9 +10,10 @@ import typer
 
 from lapis.cli import choice, logs, progress, runs, screen
 from lapis.cli.options import Json, WorkspaceName, labels
+from lapis.domain import in_words, log_names
 
 if TYPE_CHECKING:
-    from lapis.sdk.script_run_config import ScriptRunConfig
+    from lapis.sdk.config.script_run_config import ScriptRunConfig
 
 
 def submit(
@@ -58,7 +59,7 @@ def submit(
     if dry_run:
         _tell_plan(source, script, command, arguments or [], chosen)
         return
-    from lapis.sdk.experiment import Experiment
+    from lapis.sdk.runs.experiment import Experiment
 
     config = _config(source, script, command, arguments or [], max_seconds, variables, python)
     home = Experiment(choice.workspace(workspace), chosen, _create_in_cloud=False)
@@ -86,8 +87,8 @@ def _config(
     variables: dict[str, str | None],
     python: str | None,
 ) -> ScriptRunConfig:
-    from lapis.sdk.runconfig import RunConfiguration
-    from lapis.sdk.script_run_config import MAX_DURATION_SECONDS_DEFAULT, ScriptRunConfig
+    from lapis.sdk.config.runconfig import RunConfiguration
+    from lapis.sdk.config.script_run_config import MAX_DURATION_SECONDS_DEFAULT, ScriptRunConfig
 
     run_config = RunConfiguration()
     run_config.environment.environment_variables.update(variables)
@@ -112,7 +113,7 @@ def script_config(source: str, script: str, arguments: list[str], python: str | 
 def _follow(run: Any, page: str) -> None:
     """Until the end. What is not the log goes to stderr, so that stdout is the log alone."""
     screen.notice(f"Submitted run {run.id} of experiment '{run.experiment.name}'.\nPage: {page}")
-    view = logs.follow(run, logs.STD_LOG, quiet=screen.wants_json())
+    view = logs.follow(run, log_names.STD_LOG, quiet=screen.wants_json())
     screen.answer({**runs.summary(view), "error": view["error"], "portal_url": page}, lambda: None)
     reason = view["stages"][-1]["reason"]
     if view["status"] == "Completed":
@@ -123,9 +124,9 @@ def _follow(run: Any, page: str) -> None:
 
 
 def _tell_plan(source: str, script: str | None, command: str | None, arguments: list[str], experiment: str) -> None:
+    from lapis.client import snapshot
     from lapis.domain.run import check_experiment_name
     from lapis.errors import UserErrorException
-    from lapis.sdk import snapshot
 
     check_experiment_name(experiment)
     plan = snapshot.scan(source)
@@ -137,13 +138,13 @@ def _tell_plan(source: str, script: str | None, command: str | None, arguments: 
 
     def show() -> None:
         screen.table(
-            ["WOULD BE SENT", "SIZE"], [(file.path, screen.size(file.size)) for file in plan.files], right=["SIZE"]
+            ["WOULD BE SENT", "SIZE"], [(file.path, in_words.size(file.size)) for file in plan.files], right=["SIZE"]
         )
         if plan.skipped:
             print()
             screen.table(["SKIPPED", "WHY"], plan.skipped)
         count = len(plan.files)
-        print(f"\n{count} {'file' if count == 1 else 'files'}, {screen.size(plan.total_size)}, from {plan.folder}.")
+        print(f"\n{count} {'file' if count == 1 else 'files'}, {in_words.size(plan.total_size)}, from {plan.folder}.")
         print(f"To experiment '{experiment}'. Nothing was sent.")
         if warning:
             screen.notice(f"Lapis: {warning}")

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lapis.cli import choice, logs, progress, runs, screen, submit
-from lapis.cli.harmless import one_line
 from lapis.cli.options import Json, RunId, WorkspaceName, labels
+from lapis.domain.run import ENDED
+from lapis.domain.terminal_escapes import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-_ENDED = ("Completed", "Failed", "Canceled")
 _LOOK_SECONDS = 1.0  # between looks at what live runs have logged
 _SAMPLINGS = {
     "random": "RandomParameterSampling",
@@ -74,10 +74,10 @@ def begin(
         raise typer.BadParameter("say which metric the search is about", param_hint="--metric")
     tags = labels(tag, "--tag")
     space = _space(param or [])
-    from lapis.sdk import sampling as samplings
-    from lapis.sdk import stopping_policies
-    from lapis.sdk.experiment import Experiment
-    from lapis.sdk.sweep_config import MAX_DURATION_MINUTES, HyperDriveConfig
+    from lapis.sdk.runs.experiment import Experiment
+    from lapis.sdk.training import sampling as samplings
+    from lapis.sdk.training import stopping_policies
+    from lapis.sdk.training.sweep_config import MAX_DURATION_MINUTES, HyperDriveConfig
 
     cls = getattr(samplings, _one_of(sampling, _SAMPLINGS, "--sampling"))
     config = HyperDriveConfig(
@@ -117,7 +117,7 @@ def show(
 ) -> None:
     """Show the runs of a search: those that go on, then the best ones."""
     from lapis.errors import UserErrorException
-    from lapis.sdk.sweep_run import HyperDriveRun
+    from lapis.sdk.training.sweep_run import HyperDriveRun
 
     run = choice.run(run_id, workspace)
     if not isinstance(run, HyperDriveRun):
@@ -160,7 +160,7 @@ def _live(run: Any, limit: int) -> dict[str, Any]:
             view, revision, length = seen["run"], seen["run"]["revision"], seen["length"]
             trials = run._trials()["trials"]
             live.update(_table(view, trials, limit), refresh=True)
-            if view["status"] in _ENDED:
+            if view["status"] in ENDED:
                 return dict(view)
 
 
@@ -212,7 +212,7 @@ def _ordered(view: dict[str, Any], trials: list[dict[str, Any]]) -> list[dict[st
     sign = -1 if view["sweep"]["goal"] == "maximize" else 1
 
     def place(trial: dict[str, Any]) -> tuple[bool, bool, float]:
-        return trial["status"] in _ENDED, trial["best"] is None, sign * (trial["best"] or 0.0)
+        return trial["status"] in ENDED, trial["best"] is None, sign * (trial["best"] or 0.0)
 
     return sorted(trials, key=place)
 
@@ -223,7 +223,7 @@ def _short(value: Any) -> str:
 
 def _space(params: Iterable[str]) -> dict[str, Any]:
     from lapis.domain.spaces import KINDS
-    from lapis.sdk import parameter_expressions
+    from lapis.sdk.training import parameter_expressions
 
     space = {}
     for text in params:

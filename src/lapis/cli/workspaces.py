@@ -12,7 +12,7 @@ from lapis.cli import choice, screen
 from lapis.cli.options import Json, WorkspaceName
 
 if TYPE_CHECKING:
-    from lapis.sdk.workspace import Workspace
+    from lapis.sdk.workspace.workspace import Workspace
 
 
 def init(
@@ -45,11 +45,11 @@ def init(
 
 def list_workspaces(as_json: Json = False) -> None:
     """List the workspaces of the server."""
-    from lapis.sdk import local
-    from lapis.sdk.display import when
+    from lapis.client import local_server
+    from lapis.sdk.base.display import when
 
     choice.use_configured_server()
-    found = sorted(local.client().call("GET", "/workspaces")["workspaces"], key=lambda info: str(info["name"]))
+    found = sorted(local_server.client().call("GET", "/workspaces")["workspaces"], key=lambda info: str(info["name"]))
     kept = ("name", "id", "subscription_id", "resource_group", "friendly_name", "description", "tags")
     screen.answer(
         {"workspaces": [{**{key: w[key] for key in kept}, "created_at": when(w["created_at"])} for w in found]},
@@ -66,8 +66,8 @@ def list_experiments(
     as_json: Json = False,
 ) -> None:
     """List the experiments of the workspace."""
-    from lapis.sdk.display import when
-    from lapis.sdk.experiment import Experiment, ViewType
+    from lapis.sdk.base.display import when
+    from lapis.sdk.runs.experiment import Experiment, ViewType
 
     ws = choice.workspace(workspace)
     found = [e._facts() for e in Experiment.list(ws, view_type=ViewType.All if everything else ViewType.ActiveOnly)]
@@ -112,8 +112,8 @@ def _check_folder(folder: str) -> None:
 def _configured(file: str, name: str | None) -> Workspace:
     """The workspace that the file names. It is not overwritten: it may have come from Azure's portal."""
     from lapis.errors import Conflict
-    from lapis.sdk import workspace_config
-    from lapis.sdk.workspace import Workspace
+    from lapis.sdk.workspace import workspace_config
+    from lapis.sdk.workspace.workspace import Workspace
 
     named = workspace_config.read(file).workspace_name
     if name is not None and name != named:
@@ -123,7 +123,7 @@ def _configured(file: str, name: str | None) -> Workspace:
 
 def _made(folder: str, name: str | None) -> Workspace:
     from lapis.errors import WorkspaceException
-    from lapis.sdk.workspace import Workspace
+    from lapis.sdk.workspace.workspace import Workspace
 
     choice.use_configured_server()
     chosen = name if name is not None else _name_of(folder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Mapping, Sequence
 
 from lapis.domain.vm_sizes import vm_size
@@ -102,21 +102,10 @@ def plan(cluster: Cluster, waiting: Sequence[Wants], now: float) -> Plan:
     return Plan(max(start, 0), tuple(stop), tuple(give))
 
 
-def next_change(cluster: Cluster, now: float) -> float | None:
-    """When a node has been idle for long enough, if nothing happens before."""
-    due = [node.since + cluster.idle_seconds for node in cluster.nodes if node.state == IDLE]
-    return min(due) if due and len(cluster.nodes) > cluster.min_nodes else None
-
-
 def free_numbers(cluster: Cluster, count: int) -> list[int]:
     taken = {node.number for node in cluster.nodes}
     free = [number for number in range(cluster.max_nodes + len(taken)) if number not in taken]
     return free[:count]
-
-
-def with_node(cluster: Cluster, node: Node) -> Cluster:
-    others = tuple(each for each in cluster.nodes if each.id != node.id)
-    return replace(cluster, nodes=tuple(sorted((*others, node), key=lambda each: each.number)))
 
 
 def _not_needed(cluster: Cluster, idle: Sequence[Node], alive: int, now: float) -> list[Node]:

@@ -152,11 +152,6 @@ def shown_url(url: str) -> str:
     return url.partition("?")[0] + ("?..." if "?" in url else "")
 
 
-def shown_size(count: int) -> str:
-    """Bytes for people."""
-    return f"{count / 1e9:.1f} GB" if count >= 10**9 else f"{count / 1e6:.1f} MB"
-
-
 def requestable(url: str) -> str:
     """An address with spaces and foreign letters as the web wants them; what is quoted already stays so."""
     return quote(url, safe="%/:=&?~#+!$,;'@()*[]-._")

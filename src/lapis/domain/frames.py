@@ -7,7 +7,6 @@ from typing import Any, Iterable, Sequence
 
 from lapis.errors import UserErrorException
 
-CONTENT_TYPE = "application/x-lapis-frames"
 _HEADER_LIMIT = 64 << 20
 
 

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 from lapis.domain import spaces
+from lapis.domain.run import RunState
 from lapis.domain.stopping import NONE, Policy, Ranking, check_policy, looks_at
 from lapis.errors import HyperDriveConfigException, HyperDriveScenarioNotSupportedException
 
@@ -22,7 +23,7 @@ HYPERPARAMETERS = "hyperparameters"  # the tag of a child that holds them, as JS
 STOPPED_BY = "lapis.stopped_by"  # the property of a child that was stopped early: which rule, and which numbers
 MOST_EARLIER = 5  # sweeps to start warm from
 FIRST_FAILURES = 3  # when the first so many trials have all failed, the rest would too
-COMPLETED, FAILED, CANCELED = "Completed", "Failed", "Canceled"
+COMPLETED, FAILED, CANCELED = (state.value for state in (RunState.COMPLETED, RunState.FAILED, RunState.CANCELED))
 
 
 class Sampling(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 import shutil
 import signal
@@ -13,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import lapis
-from lapis.engines import nodes, processes
+from lapis.engines import nodes
 from lapis.engines.base import Can, Handle, JobSpec, JobState, Place
 from lapis.errors import ComputeTargetException
-from lapis.sdk import mounts
+from lapis.machine import json_files, mounts, processes
 
 # Without site-packages: an agent needs the standard library only.
-_NURSERY = "import sys; sys.path[0] = sys.argv.pop(1); from lapis.agent.nursery import main; main()"
+_FORK_SERVER = "import sys; sys.path[0] = sys.argv.pop(1); from lapis.agent.fork_server import main; main()"
 
 
 class LocalEngine:
@@ -27,7 +26,7 @@ class LocalEngine:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._nursery: subprocess.Popen[bytes] | None = None
+        self._fork_server: subprocess.Popen[bytes] | None = None
         os.makedirs(root, exist_ok=True)
 
     def check(self, settings: Mapping[str, Any]) -> None:
@@ -57,25 +56,25 @@ class LocalEngine:
     def launch_one(self, folder: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The agent of that folder: the one that is alive, or a new one."""
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        known = _read(os.path.join(folder, "agent.json"))
+        known = json_files.read(os.path.join(folder, "agent.json"))
         if known is not None and processes.alive(known["pid"], known["started"]):
             return known
-        _write(os.path.join(folder, "job.json"), dict(body, folder=folder))
-        pid = self._bear(folder)
+        json_files.write(os.path.join(folder, "job.json"), dict(body, folder=folder))
+        pid = self._fork_agent(folder)
         agent = {"pid": pid, "started": processes.started(pid), "folder": folder}
-        _write(os.path.join(folder, "agent.json"), agent)
+        json_files.write(os.path.join(folder, "agent.json"), agent)
         return agent
 
-    def _bear(self, folder: str) -> int:
-        """A new agent for `folder`, from the nursery; a nursery that was killed is replaced."""
+    def _fork_agent(self, folder: str) -> int:
+        """A new agent for `folder`, from the fork server; a fork server that was killed is replaced."""
         for fresh in (False, True):
-            if self._nursery is None or fresh:
+            if self._fork_server is None or fresh:
                 self.close()
-                self._nursery = _start_nursery()
-            assert self._nursery.stdin is not None and self._nursery.stdout is not None
+                self._fork_server = _start_fork_server()
+            assert self._fork_server.stdin is not None and self._fork_server.stdout is not None
             try:
-                self._nursery.stdin.write(os.fsencode(folder) + b"\n")
-                answer = self._nursery.stdout.readline()
+                self._fork_server.stdin.write(os.fsencode(folder) + b"\n")
+                answer = self._fork_server.stdout.readline()
             except BrokenPipeError:
                 continue
             if answer:
@@ -84,18 +83,18 @@ class LocalEngine:
 
     def warm(self) -> None:
         mounts.clear_below(self._root)
-        if self._nursery is None:
-            self._nursery = _start_nursery()
+        if self._fork_server is None:
+            self._fork_server = _start_fork_server()
 
     def close(self) -> None:
-        """Let the nursery go; the agents it bore stay."""
-        if self._nursery is None:
+        """Let the fork server go; the agents it forked stay."""
+        if self._fork_server is None:
             return
-        assert self._nursery.stdin is not None and self._nursery.stdout is not None
-        self._nursery.stdin.close()
-        self._nursery.stdout.close()
-        self._nursery.wait()
-        self._nursery = None
+        assert self._fork_server.stdin is not None and self._fork_server.stdout is not None
+        self._fork_server.stdin.close()
+        self._fork_server.stdout.close()
+        self._fork_server.wait()
+        self._fork_server = None
 
     def poll(self, handles: Sequence[Handle]) -> list[JobState]:
         """A job that has lost one of its agents is lost; whether that agent had told its verdict, the server knows."""
@@ -128,7 +127,7 @@ class LocalEngine:
             folder = os.path.join(self._root, job_id)
             below = os.path.join(folder, "nodes")
             folders = [folder, *(os.path.join(below, each) for each in sorted(_listed(below)))]
-            agents = [_read(os.path.join(each, "agent.json")) for each in folders]
+            agents = [json_files.read(os.path.join(each, "agent.json")) for each in folders]
             found[job_id] = {"job": job_id, "agents": [agent for agent in agents if agent is not None]}
         return found
 
@@ -164,17 +163,17 @@ def _agents(handle: Handle) -> list[Mapping[str, Any]]:
 def _processes(folder: str) -> list[Mapping[str, Any]]:
     """The keepers and scripts that an agent started: one of each, or one for each rank."""
     records = [
-        _read(path) or {}
+        json_files.read(path) or {}
         for where in ("", "mpi", os.path.join("ranks", "*"))
         for path in glob.glob(os.path.join(glob.escape(folder), where, "process.json"))
     ]
     return [value for record in records for value in record.values() if isinstance(value, dict) and "pid" in value]
 
 
-def _start_nursery() -> subprocess.Popen[bytes]:
+def _start_fork_server() -> subprocess.Popen[bytes]:
     source = os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
     return subprocess.Popen(
-        [sys.executable, "-S", "-c", _NURSERY, source],
+        [sys.executable, "-S", "-c", _FORK_SERVER, source],
         env=_environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -186,22 +185,6 @@ def _start_nursery() -> subprocess.Popen[bytes]:
 def _environment() -> dict[str, str]:
     """Ours, without the user's token: an agent and its script have tokens of their own."""
     return {key: value for key, value in os.environ.items() if key not in ("LAPIS_TOKEN", "PYTHONPATH")}
-
-
-def _read(path: str) -> dict[str, Any] | None:
-    try:
-        with open(path) as file:
-            found = json.load(file)
-    except (FileNotFoundError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _write(path: str, value: object) -> None:
-    temporary = f"{path}.{os.getpid()}.tmp"
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump(value, file)
-    os.replace(temporary, path)
 
 
 def _all_alive(agents: Sequence[Mapping[str, Any]]) -> bool:

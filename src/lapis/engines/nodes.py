@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from lapis.domain import settings
-from lapis.engines import networks
+from lapis.machine import networks
 
 _NETWORK = "127.77"  # addresses of the loopback device that are used by nobody else; no root, no set-up
 

@@ -16,7 +16,6 @@ import select
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.parse
@@ -30,13 +29,28 @@ import lapis
 from lapis.domain import settings as settings_module
 from lapis.engines.base import Can, Handle, JobSpec, JobState, Place
 from lapis.errors import ComputeTargetException
+from lapis.machine import whole_files
 
 CONNECT_WITHIN = 3.0  # seconds for a port to answer
 READY_WITHIN = 120.0  # seconds for Ray to let the driver in
 ANSWER_WITHIN = 60.0
 GIVE_UP_AFTER = 180.0  # seconds without an answer before the runs of a cluster are lost for good
 TRY_AGAIN_AFTER = 5.0
-_PACKAGES = ("agent", "data", "domain", "engines", "environments", "sdk", "serving")  # what an agent needs of Lapis
+_PACKAGES = (
+    "agent",
+    "client",
+    "domain",
+    "engines",
+    "environments",
+    "files",
+    "machine",
+    "object_stores",
+    "scoring",
+    "sdk",
+    "serving",
+    "streaming",
+    "tables",
+)  # what an agent needs of Lapis
 # Our sources come last: the interpreter may be another one, with packages of its own.
 _DRIVER = "import sys; sys.path.append(sys.argv.pop(1)); from lapis.engines.ray_driver import main; main()"
 _log = logging.getLogger("lapis.ray")
@@ -56,7 +70,7 @@ class RayEngine:
         self._work = work
         self._address = address
         self._server = (server_address or "").rstrip("/")
-        self._driver = Driver(address, namespace, command, log=_log_file(work))
+        self._driver = DriverProcess(address, namespace, command, log=_log_file(work))
         self._silent_since: float | None = None
         self._quiet_until = 0.0
         self._bringing_up: threading.Thread | None = None
@@ -172,7 +186,7 @@ class RayEngine:
         return self._sources
 
 
-class Driver:
+class DriverProcess:
     """The helper process. Every failure of it is an OSError that says what to do."""
 
     def __init__(self, address: str, namespace: str, command: Sequence[str] | None, log: str) -> None:
@@ -282,9 +296,7 @@ def pack_sources(folder: str) -> str:
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, f"sources-{hashlib.sha256(content).hexdigest()[:16]}.zip")
     if not os.path.exists(path):
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as fresh:
-            fresh.write(content)
-        os.replace(fresh.name, path)
+        whole_files.write(path, content)
     return path
 
 

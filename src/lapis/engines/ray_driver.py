@@ -30,7 +30,7 @@ def main() -> None:
     os.dup2(2, 1)  # whatever Ray prints is not an answer
     address, namespace = sys.argv[1:3]
     try:
-        driver = Driver(address, namespace)
+        driver = RayCluster(address, namespace)
     except Exception as error:
         answers.write(json.dumps({"fatal": _first_line(error)}) + "\n")
         answers.flush()
@@ -57,7 +57,7 @@ def serve(questions: Iterable[str], answers: IO[str], operations: Mapping[str, C
         answers.flush()
 
 
-class Driver:
+class RayCluster:
     def __init__(self, address: str, namespace: str) -> None:
         import ray
 

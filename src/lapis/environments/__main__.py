@@ -12,10 +12,11 @@ import signal
 import sys
 
 from lapis.environments.build import build
-from lapis.environments.commands import Stopped
 from lapis.environments.tidy import tidy_later
 from lapis.environments.values import Lock
 from lapis.errors import AzureMLException, ServiceException
+from lapis.machine import json_files
+from lapis.machine.commands import Stopped
 
 
 def main(lock_file: str, root: str) -> int:
@@ -28,7 +29,7 @@ def main(lock_file: str, root: str) -> int:
     except (AzureMLException, ServiceException, Stopped, OSError) as error:
         message = getattr(error, "message", "") or f"{type(error).__name__}: {error}"
         tell(message)
-        _write(failure_file(root, lock.hash), {"message": message})
+        json_files.write(failure_file(root, lock.hash), {"message": message})
         return 1
     tidy_later(root)
     return 0
@@ -40,12 +41,6 @@ def tell(line: str) -> None:
 
 def failure_file(root: str, lock_hash: str) -> str:
     return os.path.join(root, f"{lock_hash}.failed.json")
-
-
-def _write(path: str, value: object) -> None:
-    with open(path + ".tmp", "w") as file:
-        json.dump(value, file)
-    os.replace(path + ".tmp", path)
 
 
 if __name__ == "__main__":

@@ -10,13 +10,14 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from lapis.environments import bytecode, conda, explain, holding, old_builds, progress, uv
-from lapis.environments.commands import Canceled, Said, Stopped, Tell, never
+from lapis.environments import bytecode, conda, explain, in_use, old_builds, progress, uv
 from lapis.environments.interpreters import interpreter_of
 from lapis.environments.old_code import shim_files
 from lapis.environments.resolve import number_of_packages, packages_in
 from lapis.environments.values import Interpreter, Lock
 from lapis.errors import StorageFull, UserErrorException
+from lapis.machine import whole_files
+from lapis.machine.commands import Canceled, Said, Stopped, Tell, never
 
 MARKER = "lapis-environment.json"  # written last: a folder without it is a heap of files, not an environment
 IN_IMAGE = "in-image"  # beside it: the interpreter is not to be found on this machine
@@ -43,7 +44,7 @@ def build(lock: Lock, interpreter: Interpreter | None, root: str, tell: Tell, ca
         return folder
     try:
         _build(lock, interpreter or interpreter_of(lock), root, folder, tell, canceled, file)
-        holding.share(file)
+        in_use.share(file)
         if not lock.image:
             bytecode.compile_later(folder, root, file)
     finally:
@@ -57,7 +58,7 @@ def build_and_hold(
     """As `build`, and in use until the returned file is closed here and in all that was forked: none removes it."""
     while True:
         folder = build(lock, interpreter, root, tell, canceled)
-        file = holding.hold(root, lock.hash)
+        file = in_use.hold(root, lock.hash)
         if ready(folder):
             os.utime(os.path.join(folder, MARKER))
             return folder, file
@@ -86,7 +87,7 @@ def _turn(root: str, name: str, folder: str, tell: Tell, canceled: Canceled) -> 
     began = time.monotonic()
     say_at = began
     while True:
-        file = holding.take(root, name)
+        file = in_use.take(root, name)
         if ready(folder):
             if file is not None:
                 os.close(file)
@@ -96,7 +97,7 @@ def _turn(root: str, name: str, folder: str, tell: Tell, canceled: Canceled) -> 
         if canceled():
             raise Stopped(f"Canceled while another process built environment {name}.")
         if time.monotonic() >= say_at:
-            who = ", ".join(f"process {pid}" for pid in holding.holders(root, name)) or "another process"
+            who = ", ".join(f"process {pid}" for pid in in_use.holders(root, name)) or "another process"
             tell(f"Environment {name} is being built by {who}; waited {time.monotonic() - began:.0f} s so far")
             say_at = time.monotonic() + SAY_AGAIN_EVERY
         time.sleep(LOOK_EVERY)
@@ -193,6 +194,4 @@ def _write(folder: str, name: str, text: str) -> None:
     """Whole or not at all; and never into a file that other environments share by a hard link."""
     path = os.path.join(folder, name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path + ".tmp", "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(path + ".tmp", path)
+    whole_files.write(path, text.encode())

@@ -12,7 +12,7 @@ import os
 import subprocess
 import threading
 
-from lapis.environments import compile_wheels
+from lapis.environments.inside import compile_wheels
 
 
 def store(root: str) -> str:

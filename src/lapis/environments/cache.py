@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from lapis.environments import bytecode, holding, uv
+from lapis.environments import bytecode, in_use, uv
 from lapis.environments.build import MARKER, about, ready
-from lapis.environments.commands import Stopped, Tell, silent
 from lapis.environments.values import Lock
+from lapis.machine.commands import Stopped, Tell, silent
 
 _HASH = re.compile(r"[0-9a-f]{32}")
 _YOUNG = 60.0  # seconds
@@ -68,17 +68,13 @@ def pins(lock: Lock) -> dict[str, str]:
     return found
 
 
-def touch_used(root: str, name: str) -> None:
-    os.utime(os.path.join(root, name, MARKER))
-
-
 def prune(root: str, keep_bytes: int, tell: Tell = silent) -> Pruned:
     """Remove until environments and caches take no more than `keep_bytes`: environments that were not used for longest,
     and with them the packages that no other has. One in which something runs, or that is being built, stays.
     """
     if not os.path.isdir(root):
         return Pruned((), 0, 0)
-    with holding.alone(root, "prune"):
+    with in_use.alone(root, "prune"):
         return _pruned(root, keep_bytes, tell)
 
 
@@ -136,14 +132,14 @@ def _described(root: str, name: str) -> Built | None:
         used = os.stat(os.path.join(folder, MARKER)).st_mtime
     except FileNotFoundError:
         return None  # removed this moment
-    users = tuple(holding.holders(root, name))
+    users = tuple(in_use.holders(root, name))
     return Built(name, folder, known["python"], known["packages"], known["created"], used, users)
 
 
 @contextmanager
 def _taken(root: str, name: str) -> Iterator[bool]:
     """Whether we may remove it; nobody builds or begins to use it meanwhile."""
-    file = holding.take(root, name)
+    file = in_use.take(root, name)
     try:
         yield file is not None
     finally:
@@ -157,7 +153,7 @@ def _removed(root: str, name: str) -> bool:
         if not ours:
             return False
         # The marker first: killed from here on, it is a remainder and no environment. The lock file last.
-        lock = holding.path_of(root, name)
+        lock = in_use.path_of(root, name)
         for path in (os.path.join(folder, MARKER), folder, *(_beside(root, name) - {lock}), lock):
             if os.path.isdir(path):
                 shutil.rmtree(path, ignore_errors=True)

@@ -13,16 +13,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lapis.environments import commands, world
-from lapis.environments.commands import Canceled, Tell, never
+from lapis.environments import package_facts
 from lapis.environments.package_lines import conda_package
 from lapis.environments.recipe import recipe
 from lapis.environments.values import Interpreter, Lock, Recipe
 from lapis.environments.versions import version
 from lapis.errors import Unavailable, UserErrorException
+from lapis.machine import commands
+from lapis.machine.commands import Canceled, Tell, never
 
 _COMMANDS = ("micromamba", "mamba", "conda")
-_PYTHONS = tuple(f"3.{minor}" for minor in range(version(world.OLDEST_PYTHON)[1], 14))  # the newest Lapis is tested on
+# The last is the newest that Lapis is tested on.
+_PYTHONS = tuple(f"3.{minor}" for minor in range(version(package_facts.OLDEST_PYTHON)[1], 14))
 _DEFAULT_CHANNELS = ("conda-forge",)
 _AWAY = (
     "CondaHTTPError",

@@ -30,16 +30,17 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from lapis.environments import commands, holding, no_code
+from lapis.environments import in_use, no_code
 from lapis.environments.build import build_and_hold
-from lapis.environments.commands import Canceled, Stopped, Tell, never
 from lapis.environments.interpreters import interpreters
 from lapis.environments.recipe import recipe
 from lapis.environments.resolve import resolve
 from lapis.environments.values import Lock
 from lapis.errors import AzureMLException, ServiceException
+from lapis.machine import commands, json_files
+from lapis.machine.commands import Canceled, Stopped, Tell, never
 
-_CANNOT = 4  # how lapis.serving.convert ends where it is sure
+_CANNOT = 4  # how lapis.scoring.convert ends where it is sure
 _FORMAT = 1
 _NAME_LENGTH = 32
 _KEEP_BYTES = 5 << 30
@@ -125,10 +126,10 @@ def converted(
             _make(model, lock, serving, root, folder, tell, canceled, sample)
             _make_room(root, folder)
         os.utime(folder)
-        why = _read(os.path.join(folder, "impossible.json"))
+        why = json_files.read(os.path.join(folder, "impossible.json"))
         if why is not None:
             raise NotConverted(str(why["reason"]))
-        report = _read(os.path.join(folder, "report.json")) or {}
+        report = json_files.read(os.path.join(folder, "report.json")) or {}
         path = os.path.join(folder, "model.onnx")
         return Converted(_linked(path, into) if into else path, report, fresh)
 
@@ -136,14 +137,14 @@ def converted(
 @contextmanager
 def _turn(root: str, name: str, tell: Tell, canceled: Canceled) -> Iterator[None]:
     """Of several deployments of one model at once, one converts it."""
-    file = holding.take(root, name)
+    file = in_use.take(root, name)
     if file is None:
         tell("The same model is being converted for another deployment; waiting for that")
     while file is None:
         if canceled():
             raise Stopped("Canceled while another deployment converted the model.")
         time.sleep(_LOOK_EVERY)
-        file = holding.take(root, name)
+        file = in_use.take(root, name)
     try:
         yield
     finally:
@@ -166,7 +167,7 @@ def serving_lock(root: str, tell: Tell) -> Lock:
     plan = recipe(no_code.for_onnx(), pythons=[each.version for each in machine], gpu=False, strict=False)
     key = hashlib.sha256(json.dumps(asdict(plan), sort_keys=True).encode()).hexdigest()[:32]
     path = os.path.join(store(root), f"serving-{key}.json")
-    known = _read(path)
+    known = json_files.read(path)
     if known is not None:
         return Lock.from_json(known)
     lock = resolve(plan, next(each for each in machine if each.version == plan.python), tell, root=root)
@@ -179,9 +180,9 @@ def store(root: str) -> str:
 
 
 def _name(model: str, lock: Lock, serving: Lock, sample: str | None) -> str:
-    import lapis.serving
+    import lapis.scoring
 
-    converter = os.path.join(os.path.dirname(lapis.serving.__file__), "convert.py")
+    converter = os.path.join(os.path.dirname(lapis.scoring.__file__), "convert.py")
     parts = [_FORMAT, _hash(model), lock.hash, serving.hash, _hash(converter), _hash(sample) if sample else ""]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_NAME_LENGTH]
 
@@ -213,7 +214,7 @@ def _make(
             _step(["make", os.path.abspath(model), onnx, answers, *([os.path.abspath(sample)] if sample else [])],
                   lock, root, made, packages, tell, canceled)  # fmt: skip
             _step(["compare", onnx, answers, report], serving, root, made, packages, tell, canceled)
-            _write(report, {**(_read(report) or {}), "seconds": round(time.monotonic() - began, 1)})
+            _write(report, {**(json_files.read(report) or {}), "seconds": round(time.monotonic() - began, 1)})
         except _Impossible as error:
             _write(os.path.join(made, "impossible.json"), {"reason": str(error)})
         shutil.rmtree(folder, ignore_errors=True)
@@ -265,7 +266,7 @@ def _step(
         return canceled()
 
     try:
-        argv = [_python(folder), "-m", "lapis.serving.convert", *arguments]
+        argv = [_python(folder), "-m", "lapis.scoring.convert", *arguments]
         said = commands.run(argv, environment, made, canceled=still_wanted, keep_open=[file])
     finally:
         os.close(file)
@@ -293,18 +294,6 @@ def _python(folder: str) -> str:
     return os.path.join(folder, "bin", "python")
 
 
-def _read(path: str) -> dict[str, Any] | None:
-    try:
-        with open(path, encoding="utf-8") as file:
-            found: dict[str, Any] = json.load(file)
-            return found
-    except FileNotFoundError:
-        return None
-
-
 def _write(path: str, value: Mapping[str, Any]) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    temporary = f"{path}.{os.getpid()}.tmp"
-    with open(temporary, "w", encoding="utf-8") as file:
-        json.dump(value, file, indent=2)
-    os.replace(temporary, path)
+    json_files.write(path, value)

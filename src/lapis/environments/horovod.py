@@ -12,12 +12,13 @@ import subprocess
 import tempfile
 import time
 
-from lapis.environments import commands, holding, uv, world
+from lapis.environments import in_use, package_facts, uv
 from lapis.environments.build import install_packages
-from lapis.environments.commands import Canceled, Tell
 from lapis.environments.values import Interpreter, Lock
 from lapis.environments.versions import version
 from lapis.errors import UserErrorException
+from lapis.machine import commands
+from lapis.machine.commands import Canceled, Tell
 
 _COMMANDS = {"mpirun": "openmpi-bin", "cmake": "cmake", "g++": "g++"}  # and the Debian packages that have them
 _TOOLS = ("setuptools<70", "wheel", "pip", "packaging")  # that its setup.py was written for
@@ -45,16 +46,16 @@ def check(lock: Lock) -> list[str]:
     if not frameworks:
         raise UserErrorException("Horovod needs TensorFlow or PyTorch in the same environment, and there is neither.")
     for name, found in frameworks.items():
-        if version(found) >= version(world.HOROVOD_ENDS[name]):
+        if version(found) >= version(package_facts.HOROVOD_ENDS[name]):
             raise UserErrorException(
-                f"Horovod {world.HOROVOD} cannot be compiled for {name} {found}: it needs a version below "
-                f"{world.HOROVOD_ENDS[name]}. Ask for {name}<{world.HOROVOD_LIMITS[name]}."
+                f"Horovod {package_facts.HOROVOD} cannot be compiled for {name} {found}: it needs a version below "
+                f"{package_facts.HOROVOD_ENDS[name]}. Ask for {name}<{package_facts.HOROVOD_LIMITS[name]}."
             )
     return [
         f"With {name} {found} Horovod's Keras calls need Keras 2: set TF_USE_LEGACY_KERAS=1 with tf_keras, or ask for "
-        f"{name}<{world.HOROVOD_LIMITS[name]}"
+        f"{name}<{package_facts.HOROVOD_LIMITS[name]}"
         for name, found in frameworks.items()
-        if version(found) >= version(world.HOROVOD_LIMITS[name])
+        if version(found) >= version(package_facts.HOROVOD_LIMITS[name])
     ]
 
 
@@ -63,7 +64,7 @@ def install(
 ) -> None:
     """Into an environment that has all the rest."""
     store = os.path.join(os.path.dirname(os.path.abspath(root)), "cache", "wheels")
-    name = f"horovod-{world.HOROVOD}-{_key(lock)}"
+    name = f"horovod-{package_facts.HOROVOD}-{_key(lock)}"
     turn = _turn(store, name, say, canceled)
     try:
         wheel = _kept(store, name)
@@ -71,7 +72,7 @@ def install(
             check_machine()
             wheel = _compile(lock, interpreter, root, store, name, say, canceled, [file, turn])
         else:
-            say(f"Horovod {world.HOROVOD} was compiled before")
+            say(f"Horovod {package_facts.HOROVOD} was compiled before")
     finally:
         os.close(turn)
     command = ["pip", "install", "--python", os.path.join(folder, "bin", "python"), "--no-deps", "--offline", wheel]
@@ -82,7 +83,7 @@ def install(
 
 def _frameworks(lock: Lock) -> dict[str, str]:
     found = re.findall(r"(?m)^([\w.-]+)==([^\s;]+)", lock.packages)
-    return {name: number for name, number in found if name in world.HOROVOD_ENDS}
+    return {name: number for name, number in found if name in package_facts.HOROVOD_ENDS}
 
 
 def _key(lock: Lock) -> str:
@@ -103,7 +104,7 @@ def _turn(store: str, name: str, say: Tell, canceled: Canceled) -> int:
     """The right to compile it: who asks meanwhile waits, and finds it done."""
     said = 0.0
     while True:
-        file = holding.take(store, name)
+        file = in_use.take(store, name)
         if file is not None:
             return file
         if canceled():
@@ -126,7 +127,7 @@ def _compile(
     """In an environment of its own, so that the tools for it do not stay in the user's."""
     frameworks = _frameworks(lock)
     what = " and ".join(f"{each} {number}" for each, number in frameworks.items())
-    say(f"Compiling Horovod {world.HOROVOD} for {what}: some minutes, once for this machine")
+    say(f"Compiling Horovod {package_facts.HOROVOD} for {what}: some minutes, once for this machine")
     began = said = time.monotonic()
 
     def wanted_no_more() -> bool:
@@ -144,7 +145,7 @@ def _compile(
         if not tools.ok:
             raise UserErrorException(f"The tools to compile Horovod could not be installed: {_last(tools.complaints)}")
         command = [python, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-cache-dir"]
-        command += ["--no-binary", "horovod", f"horovod=={world.HOROVOD}", "-w", os.path.join(place, "made")]
+        command += ["--no-binary", "horovod", f"horovod=={package_facts.HOROVOD}", "-w", os.path.join(place, "made")]
         done = commands.run(
             command, _surroundings(workshop, frameworks), place, commands.silent, wanted_no_more, keep_open
         )
@@ -154,7 +155,8 @@ def _compile(
             with open(log, "w") as file:
                 file.write(done.output + done.complaints)
             raise UserErrorException(
-                f"Horovod {world.HOROVOD} could not be compiled for {what}. The first errors ({log} has the rest):\n"
+                f"Horovod {package_facts.HOROVOD} could not be compiled for {what}. "
+                f"The first errors ({log} has the rest):\n"
                 f"{_first_errors(done.output + done.complaints)}"
             )
         final = os.path.join(store, name)

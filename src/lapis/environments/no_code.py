@@ -26,7 +26,7 @@ Read = Callable[[str], bytes]
 def no_code(
     framework: str | None, version: str | None, files: Iterable[str], read: Read | None = None
 ) -> tuple[str, dict[str, Any]]:
-    """The runtime that serves these files (see lapis.serving.runtimes), and the definition of its environment.
+    """The runtime that serves these files (see lapis.scoring.runtimes), and the definition of its environment.
 
     `framework` and `version` are the model's model_framework and model_framework_version; `files` its paths; `read`
     gives the bytes of one, which tell the version where the model does not. Raises WebserviceException. The environment

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from lapis.environments import explain
-from lapis.environments.commands import Said, Tell
+from lapis.machine.commands import Said, Tell
 
 # The last tools that still did what the sources of 2015 to 2021 rely on: 2to3, setup_requires, lenient versions.
 _TOOLS = ("setuptools<58", "wheel<0.38", "cython<3")

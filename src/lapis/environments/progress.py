@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lapis.environments.commands import Tell
+from lapis.machine.commands import Tell
 
 _SIZE = re.compile(r"Downloading (?P<name>\S+) \((?P<amount>[\d.]+) ?(?P<unit>[KMG]?i?B)\)$")
 _STAGE = re.compile(r"(?P<what>Prepared|Installed) (?P<count>\d+) packages? in (?P<time>.+)$")

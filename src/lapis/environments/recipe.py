@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from lapis.domain.environment import called_first
-from lapis.environments import world
+from lapis.environments import package_facts
 from lapis.environments.package_lines import Package, conda_package, pip_line
 from lapis.environments.values import Recipe, Substitution
 from lapis.environments.versions import Span, Version, span, version
@@ -111,7 +111,7 @@ def _read(conda: Mapping[str, Any]) -> _Draft:
         found = pip_line(line)
         draft.options += [found.option] if found.option else []
         if found.package:
-            draft.packages.append(_renamed(draft, found.package, world.PIP_NAMES))
+            draft.packages.append(_renamed(draft, found.package, package_facts.PIP_NAMES))
     # pip runs after conda and has the last word.
     draft.packages = [package for package in from_conda if not draft.has(package.name)] + draft.packages
     _ask_once_for_tensorflow(draft)
@@ -127,18 +127,20 @@ def _read_conda_line(draft: _Draft, line: str) -> None:
     package = conda_package(line)
     if package.name == "python":
         draft.python = package
-    elif package.name in world.NOT_ON_PYPI or package.name.startswith(world.NOT_ON_PYPI_PREFIXES):
+    elif package.name in package_facts.NOT_ON_PYPI or package.name.startswith(package_facts.NOT_ON_PYPI_PREFIXES):
         draft.no_python_packages.append(package.written)
-    elif package.name in world.COMES_WITH_THE_MACHINE:
-        draft.notices.append(f"{package.written} is not installed. {world.COMES_WITH_THE_MACHINE[package.name]}")
-    elif package.name in world.LIBRARIES_THAT_WHEELS_BRING:
+    elif package.name in package_facts.COMES_WITH_THE_MACHINE:
+        draft.notices.append(
+            f"{package.written} is not installed. {package_facts.COMES_WITH_THE_MACHINE[package.name]}"
+        )
+    elif package.name in package_facts.LIBRARIES_THAT_WHEELS_BRING:
         if package.name != "pip":
             draft.notices.append(
                 f"{package.written} is not installed: Python packages bring such libraries themselves."
             )
     else:
-        draft.packages.append(_renamed(draft, package, world.CONDA_NAMES))
-        draft.add(*world.CONDA_BRINGS.get(package.name, ()))
+        draft.packages.append(_renamed(draft, package, package_facts.CONDA_NAMES))
+        draft.add(*package_facts.CONDA_BRINGS.get(package.name, ()))
 
 
 def _ask_once_for_tensorflow(draft: _Draft) -> None:
@@ -151,7 +153,12 @@ def _ask_once_for_tensorflow(draft: _Draft) -> None:
 def _renamed(draft: _Draft, package: Package, names: Mapping[str, str]) -> Package:
     name = names.get(package.name, package.name)
     limits = package.limits
-    if name in world.FOUR_PART_VERSIONS and limits.startswith("==") and limits.count(".") == 2 and "*" not in limits:
+    if (
+        name in package_facts.FOUR_PART_VERSIONS
+        and limits.startswith("==")
+        and limits.count(".") == 2
+        and "*" not in limits
+    ):
         limits += ".*"
     if name != package.name:
         draft.notices.append(f"{package.name} is called {name} on PyPI.")
@@ -161,20 +168,20 @@ def _renamed(draft: _Draft, package: Package, names: Mapping[str, str]) -> Packa
 def _take_out_what_lapis_is(draft: _Draft) -> None:
     azures = [package for package in draft.packages if package.name.split("-")[0] == "azureml"]
     for package in azures:
-        if package.name not in world.PROVIDED_BY_LAPIS:
+        if package.name not in package_facts.PROVIDED_BY_LAPIS:
             draft.substitute(package, None, "Lapis does not have it; a script that imports it fails")
             continue
         draft.packages.remove(package)
         for key in (package.name, *(f"{package.name}[{extra}]" for extra in package.extras)):
             if not (key == "azureml-mlflow" and draft.has("mlflow")):
-                draft.add(*world.STANDS_FOR.get(key, ()))
+                draft.add(*package_facts.STANDS_FOR.get(key, ()))
     if azures and draft.has("pandas"):
-        draft.add(world.TABLES_NEED)
+        draft.add(package_facts.TABLES_NEED)
 
 
 def _add_horovod(draft: _Draft, script: str) -> None:
     """The images that such scripts were written for had it, so their environments often do not name it."""
-    if not draft.has("horovod") and any(draft.has(each) for each in (*world.HOROVOD_ENDS, "tensorflow-gpu")):
+    if not draft.has("horovod") and any(draft.has(each) for each in (*package_facts.HOROVOD_ENDS, "tensorflow-gpu")):
         draft.add("horovod")
         draft.notices.append(f"horovod is added: {script} imports it.")
 
@@ -183,7 +190,7 @@ def _let_tensorflow_fit_horovod(draft: _Draft) -> None:
     """Estimators list Horovod beside TensorFlow 1.13, whether or not MPI starts the job: both get the same packages."""
     if not draft.has("horovod"):
         return
-    oldest = f"=={world.HOROVOD_BEGINS}"
+    oldest = f"=={package_facts.HOROVOD_BEGINS}"
     for package in [each for each in draft.packages if each.name in ("tensorflow", "tensorflow-gpu")]:
         given = replace(package, limits=oldest)
         if package.span.ends_by(version("1.15")):
@@ -193,22 +200,22 @@ def _let_tensorflow_fit_horovod(draft: _Draft) -> None:
 def _set_horovod_apart(draft: _Draft) -> None:
     """MPI jobs get it compiled, in the one version that still can be."""
     for package in [each for each in draft.packages if each.name == "horovod" and not each.address]:
-        given = replace(package, limits=f"=={world.HOROVOD}", extras=(), marker="")
+        given = replace(package, limits=f"=={package_facts.HOROVOD}", extras=(), marker="")
         if not package.span.meets(given.span):
             draft.substitute(package, given, "its last release: earlier ones cannot be compiled any more")
         draft.packages.remove(package if package in draft.packages else given)
         draft.compiled = [given.requirement]
-        draft.add(*world.HOROVOD_NEEDS)
+        draft.add(*package_facts.HOROVOD_NEEDS)
 
 
 def _limits_of_horovod(draft: _Draft) -> dict[str, str]:
-    return {name: limit for name, limit in world.HOROVOD_LIMITS.items() if draft.compiled and draft.has(name)}
+    return {name: limit for name, limit in package_facts.HOROVOD_LIMITS.items() if draft.compiled and draft.has(name)}
 
 
 def _take_out_what_cannot_be_installed(draft: _Draft) -> None:
     for package in list(draft.packages):
-        if package.name in world.NOT_INSTALLED and not package.address:
-            draft.substitute(package, None, world.NOT_INSTALLED[package.name])
+        if package.name in package_facts.NOT_INSTALLED and not package.address:
+            draft.substitute(package, None, package_facts.NOT_INSTALLED[package.name])
 
 
 # Python
@@ -216,12 +223,12 @@ def _take_out_what_cannot_be_installed(draft: _Draft) -> None:
 
 def _choose_python(draft: _Draft, pythons: Sequence[str]) -> str:
     """The Python that most packages are made for, and of those the nearest to the one asked for."""
-    usable = [python for python in pythons if version(python) >= version(world.OLDEST_PYTHON)]
+    usable = [python for python in pythons if version(python) >= version(package_facts.OLDEST_PYTHON)]
     if not usable:
         has = ", ".join(pythons) or "none"
         raise UserErrorException(
-            f"It needs Python {world.OLDEST_PYTHON} or later; this machine has: {has}. "
-            f"Install one: `uv python install {world.DEFAULT_PYTHON}`."
+            f"It needs Python {package_facts.OLDEST_PYTHON} or later; this machine has: {has}. "
+            f"Install one: `uv python install {package_facts.DEFAULT_PYTHON}`."
         )
     asked = span(draft.python.limits) if draft.python else Span()
 
@@ -232,7 +239,7 @@ def _choose_python(draft: _Draft, pythons: Sequence[str]) -> str:
         return (
             len(_misfits(draft.packages, minor)),
             *_distance(asked, minor),
-            abs(minor[1] - version(world.DEFAULT_PYTHON)[1]),
+            abs(minor[1] - version(package_facts.DEFAULT_PYTHON)[1]),
             not exactly,
             tuple(-part for part in whole),
         )
@@ -257,9 +264,9 @@ def _minors(asked: Span) -> list[int]:
 
 def _why_another_python(draft: _Draft, asked: Span, usable: Sequence[str], chosen: str) -> str:
     wanted = _minors(asked)
-    if not wanted or wanted[-1] < version(world.OLDEST_PYTHON)[1]:
-        has = "" if chosen.startswith(world.OLDEST_PYTHON) else f", and this machine has {_list(usable)}"
-        return f"Lapis runs on Python {world.OLDEST_PYTHON} and later{has}"
+    if not wanted or wanted[-1] < version(package_facts.OLDEST_PYTHON)[1]:
+        has = "" if chosen.startswith(package_facts.OLDEST_PYTHON) else f", and this machine has {_list(usable)}"
+        return f"Lapis runs on Python {package_facts.OLDEST_PYTHON} and later{has}"
     if not any(version(python)[1] in wanted for python in usable):
         return f"this machine has Python {_list(usable)}; `uv python install 3.{wanted[-1]}` adds the one asked for"
     present = next(minor for minor in wanted if any(version(python)[1] == minor for python in usable))
@@ -288,7 +295,7 @@ def _releases(package: Package) -> tuple[_Release, ...]:
 
 @cache
 def _releases_of(family: str) -> tuple[_Release, ...]:
-    rows = world.RELEASES.get(family, ())
+    rows = package_facts.RELEASES.get(family, ())
     starts = [version(start) for start, _, _ in rows]
     ends: list[Version | None] = [*starts[1:], None]
     return tuple(
@@ -298,7 +305,7 @@ def _releases_of(family: str) -> tuple[_Release, ...]:
 
 
 def _family(name: str) -> str:
-    return world.SAME_RELEASES_AS.get(name, name)
+    return package_facts.SAME_RELEASES_AS.get(name, name)
 
 
 def _misfits(packages: Iterable[Package], minor: Version) -> list[Package]:
@@ -327,7 +334,9 @@ def _made_for(package: Package) -> str:
 
 def _move_to_versions_that_exist(draft: _Draft, minor: Version, pythons: Sequence[str]) -> None:
     hint = _python_to_install(draft)
-    for package in sorted(_misfits(draft.packages, minor), key=lambda each: _family(each.name) not in world.FOLLOWERS):
+    for package in sorted(
+        _misfits(draft.packages, minor), key=lambda each: _family(each.name) not in package_facts.FOLLOWERS
+    ):
         if package not in draft.packages:
             continue  # it follows one that was moved
         given = replace(package, limits=_nearest(package, minor))
@@ -349,7 +358,7 @@ def _nearest(package: Package, minor: Version) -> str:
 
 def _python_to_install(draft: _Draft) -> str:
     asked = span(draft.python.limits) if draft.python else Span()
-    oldest = version(world.OLDEST_PYTHON)[1]
+    oldest = version(package_facts.OLDEST_PYTHON)[1]
     fitting = [minor for minor in range(oldest, 20) if not _misfits(draft.packages, (3, minor))]
     if not fitting:
         return ""
@@ -359,7 +368,7 @@ def _python_to_install(draft: _Draft) -> str:
 
 def _let_followers_follow(draft: _Draft, moved: Package) -> None:
     for follower in list(draft.packages):
-        if follower.name in world.FOLLOWERS.get(_family(moved.name), ()) and follower.limits:
+        if follower.name in package_facts.FOLLOWERS.get(_family(moved.name), ()) and follower.limits:
             draft.substitute(follower, replace(follower, limits=""), f"it follows {moved.name}")
 
 
@@ -374,26 +383,28 @@ def _help_old_scripts(draft: _Draft, minor: Version) -> None:
     if any(substitution.given for substitution in draft.substitutions) and not _numpy_is_old(draft, minor):
         draft.shims.add("numpy_aliases")
     deciding = _tensorflows(draft) or [package for package in draft.packages if package.name == "keras"]
-    if any(not _reach(package, minor).ends_by(version(world.LR_IS_GONE)) for package in deciding):
+    if any(not _reach(package, minor).ends_by(version(package_facts.LR_IS_GONE)) for package in deciding):
         draft.shims.add("learning_rate")
     for package in [each for each in draft.packages if _family(each.name) in draft.moved]:
         asked = draft.moved[_family(package.name)]
-        if package.name == "keras" and package.span.low >= version(world.KERAS_3):
+        if package.name == "keras" and package.span.low >= version(package_facts.KERAS_3):
             _keep_keras_2(draft, "")
         if _family(package.name) != "tensorflow":
             continue
-        if asked.ends_by(version(world.TENSORFLOW_2)) and package.span.low >= version(world.TENSORFLOW_2):
+        if asked.ends_by(version(package_facts.TENSORFLOW_2)) and package.span.low >= version(
+            package_facts.TENSORFLOW_2
+        ):
             draft.shims.add("tensorflow_1")
-        if package.span.low >= version(world.KERAS_3_COMES):
+        if package.span.low >= version(package_facts.KERAS_3_COMES):
             _keep_keras_2(draft, package.limits)
-        lacks, has_again = map(version, world.KERAS_LACKS_OPTIMIZERS)
+        lacks, has_again = map(version, package_facts.KERAS_LACKS_OPTIMIZERS)
         if draft.has("keras") and lacks <= package.span.low < has_again:
             draft.shims.add("keras_optimizers")
 
 
 def _numpy_is_old(draft: _Draft, minor: Version) -> bool:
     """Whether the NumPy that is installed is sure to have the names that old scripts use."""
-    gone = version(world.NUMPY_ALIASES_ARE_GONE)
+    gone = version(package_facts.NUMPY_ALIASES_ARE_GONE)
     numpy = next((package for package in draft.packages if package.name == "numpy"), Package("numpy"))
     limits = dict(constraint.split("<") for constraint in _constraints(draft.packages, minor))
     return _reach(numpy, minor).ends_by(gone) or version(limits.get("numpy", "999")) <= gone
@@ -410,15 +421,15 @@ def _keep_keras_2(draft: _Draft, limits: str) -> None:
 
 
 def _choose_tensorflow_build(draft: _Draft, minor: Version, gpu: bool, strict: bool) -> None:
-    tensorboard_went = version(world.TENSORBOARD_WENT)
+    tensorboard_went = version(package_facts.TENSORBOARD_WENT)
     for package in _tensorflows(draft):
         reach = _reach(package, minor)
         if reach.low < tensorboard_went and not reach.ends_by(tensorboard_went):
             draft.add("tensorboard")
-        gone = package.name == "tensorflow-gpu" and not reach.ends_by(version(world.TENSORFLOW_GPU_ENDS))
+        gone = package.name == "tensorflow-gpu" and not reach.ends_by(version(package_facts.TENSORFLOW_GPU_ENDS))
         if package.name == "tensorflow-cpu" or (strict and not gone):
             continue
-        builds = [row for row in world.TENSORFLOW_BUILDS if not reach.ends_by(version(row[0]))]
+        builds = [row for row in package_facts.TENSORFLOW_BUILDS if not reach.ends_by(version(row[0]))]
         _, without_gpu, with_gpu, cuda = builds[-1]
         name, _, extra = (with_gpu if gpu else without_gpu).partition("[")
         given = replace(package, name=name, extras=(extra.rstrip("]"),) if extra else ())
@@ -438,7 +449,7 @@ def _choose_tensorflow_build(draft: _Draft, minor: Version, gpu: bool, strict: b
 def _add_what_was_always_there(draft: _Draft) -> None:
     """Unless the user named the only places to install from: they may not have them."""
     if draft.packages and "--no-index" not in draft.options:
-        draft.add(*world.ALWAYS_THERE)
+        draft.add(*package_facts.ALWAYS_THERE)
 
 
 def _constraints(packages: Sequence[Package], minor: Version, more: Mapping[str, str] | None = None) -> tuple[str, ...]:
@@ -446,13 +457,13 @@ def _constraints(packages: Sequence[Package], minor: Version, more: Mapping[str,
     limits: dict[str, Version] = {name: version(limit) for name, limit in (more or {}).items()}
     for package in packages:
         reach = _reach(package, minor)
-        for below, others in world.COMPANIONS.get(_family(package.name), ()):
+        for below, others in package_facts.COMPANIONS.get(_family(package.name), ()):
             if reach.ends_by(version(below)):
                 for other in others:
                     name, _, limit = other.partition("<")
                     limits[name] = min(version(limit), limits.get(name, version(limit)))
     if packages:
-        for name, limit in world.ALWAYS_LIMITED.items():
+        for name, limit in package_facts.ALWAYS_LIMITED.items():
             limits.setdefault(name, version(limit.lstrip("<")))
     asked = {package.name: package.span for package in packages}
     kept = {name: limit for name, limit in limits.items() if asked.get(name, Span()).meets(Span(high=limit))}
@@ -464,7 +475,7 @@ def _without(packages: Sequence[Package]) -> tuple[str, ...]:
         return ()
     names = {package.name for package in packages}
     others = {"tensorflow"} if "tensorflow-cpu" in names and "tensorflow" not in names else set()
-    return tuple(sorted(world.PROVIDED_BY_LAPIS | others))
+    return tuple(sorted(package_facts.PROVIDED_BY_LAPIS | others))
 
 
 def _not_exactly(name: str | None, substitutions: Sequence[Substitution]) -> str:

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from lapis.domain import settings
-from lapis.environments import commands
-from lapis.environments.commands import Canceled, Said, Tell
 from lapis.environments.pip_settings import variables_for_uv
 from lapis.errors import UserErrorException
+from lapis.machine import commands
+from lapis.machine.commands import Canceled, Said, Tell
 
 # Variables that say something about the interpreter that asks; the environment that is built is another one.
 _OF_THE_ASKER = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_PYTHON", "UV_PROJECT")

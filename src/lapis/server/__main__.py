@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import errno
 import fcntl
-import json
 import logging
 import os
 import signal
@@ -20,6 +19,7 @@ from typing import IO
 from lapis.domain import settings as settings_module
 from lapis.domain.settings import Settings
 from lapis.errors import AzureMLException, UserErrorException
+from lapis.machine import json_files
 from lapis.version import VERSION
 
 ALREADY_SERVED = 3  # exit status: another server has this home
@@ -171,10 +171,8 @@ def _last_port(settings: Settings) -> int:
 def _publish(settings: Settings, url: str) -> None:
     with open(os.path.join(settings.home, "port"), "w") as file:
         file.write(url.rsplit(":", 1)[1])
-    temporary = settings.address_file + ".tmp"
-    with open(temporary, "w") as file:
-        json.dump({"url": url, "pid": os.getpid(), "version": VERSION, "started_at": time.time()}, file)
-    os.replace(temporary, settings.address_file)
+    about = {"url": url, "pid": os.getpid(), "version": VERSION, "started_at": time.time()}
+    json_files.write(settings.address_file, about, mode=0o666)
 
 
 def _withdraw(settings: Settings) -> None:

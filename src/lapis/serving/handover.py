@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 
 from lapis.errors import UserErrorException
-from lapis.serving.frames import for_us_alone, short
+from lapis.scoring.frames import for_us_alone, short
 
 ACCEPTING = b"accepting\n"
 _SECONDS = 10.0

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
+from lapis.scoring.swagger import VERSIONS
 from lapis.serving.call import JSON, Call
-from lapis.serving.swagger import VERSIONS
 from lapis.version import VERSION
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lapis.serving import frames
+from lapis.scoring import frames
 from lapis.serving.call import RETRY, Call
 from lapis.serving.description import Description
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from typing import Any
 
+from lapis.machine import json_files
 from lapis.serving.description import Report
 
 EVERY = 10.0  # seconds
@@ -22,10 +22,7 @@ class Reporter:
         """The file has it when this returns; the server soon."""
         self._body = body
         if self._where.file:
-            beside = f"{self._where.file}.{os.getpid()}"
-            with open(beside, "w", encoding="utf-8") as file:
-                json.dump(body, file)
-            os.replace(beside, self._where.file)
+            json_files.write(self._where.file, body)
         self._news.set()
 
     async def send_for_ever(self) -> None:

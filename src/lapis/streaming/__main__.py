@@ -14,12 +14,13 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from lapis.data.cache import ObjectCache
-from lapis.domain.data import OBJECT, WEB, File, shown_size
+from lapis.domain import in_words
+from lapis.domain.data import OBJECT, WEB, File
 from lapis.errors import AzureMLException, UserErrorException, to_wire
-from lapis.sdk import mounts
-from lapis.sdk.laying import web_cache
-from lapis.sdk.object_store import cache_folder
+from lapis.files.layout import web_cache
+from lapis.files.object_store import cache_folder
+from lapis.machine import mounts
+from lapis.object_stores.cache import ObjectCache
 from lapis.streaming.kernel import Mounted
 from lapis.streaming.reading import Reader, Say, Source
 from lapis.streaming.sources import Objects, Web
@@ -44,8 +45,8 @@ def main() -> None:
     Mounted(device, [(file.path, file.size or 0) for file in files], reader.read).serve()
     reader.close()
     if request["log"]:
-        whole = shown_size(sum(file.size or 0 for file in files))
-        say(f"{request['name']}: {shown_size(reader.fetched)} of {whole} were fetched for reading it")
+        whole = in_words.size(sum(file.size or 0 for file in files))
+        say(f"{request['name']}: {in_words.size(reader.fetched)} of {whole} were fetched for reading it")
     os.rmdir(request["point"])  # which tells that all has been said
 
 

@@ -12,9 +12,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import accumulate
 from typing import Protocol
 
-from lapis.data.pieces import Chunk, Piece, obtain
 from lapis.domain.data import PIECE, File, shown_url
 from lapis.errors import AzureMLException
+from lapis.files.pieces import Chunk, Piece, obtain
 from lapis.streaming.kernel import Answer
 
 AT_ONCE = 16  # pieces on their way

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lapis.data.cache import ObjectCache
-from lapis.data.pieces import Chunk
-from lapis.data.stores import Object, ObjectStore
 from lapis.domain.data import File
-from lapis.sdk.web_cache import Said, WebCache
+from lapis.files.pieces import Chunk
+from lapis.files.web_cache import Said, WebCache
+from lapis.object_stores.cache import ObjectCache
+from lapis.object_stores.stores import Object, ObjectStore
 
 
 class Web:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lapis.sdk.experiment import Experiment
-from lapis.sdk.workspace import Workspace
+from lapis.sdk.runs.experiment import Experiment
+from lapis.sdk.workspace.workspace import Workspace
 from lapis.testing.server import Home
 
 

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from lapis.client import local_server
 from lapis.domain import settings as settings_module
-from lapis.sdk import local, mounts
-from lapis.sdk.process import started
-from lapis.sdk.workspace import Workspace
+from lapis.machine import mounts
+from lapis.machine.processes import started
+from lapis.sdk.workspace.workspace import Workspace
 from lapis.testing.waiting import until
 
 
@@ -29,16 +30,16 @@ class Home:
 
     @property
     def server_pid(self) -> int | None:
-        about = local.running(self.settings)
+        about = local_server.running(self.settings)
         return None if about is None else int(about["pid"])
 
     @property
     def address(self) -> str:
         """Where the server of this home listens, such as http://127.0.0.1:43975. It is started if it does not run."""
-        return local.ensure_server(self.settings)[0]
+        return local_server.ensure_server(self.settings)[0]
 
     def start(self) -> None:
-        local.ensure_server(self.settings)
+        local_server.ensure_server(self.settings)
 
     def kill_server(self) -> None:
         """As if its power was cut. Runs go on, and the next call of a client starts another one."""

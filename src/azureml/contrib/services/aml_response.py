@@ -1,3 +1,3 @@
 """The answer of an entry script that sets its own status and headers."""
 
-from lapis.sdk.raw_http import AMLResponse as AMLResponse
+from lapis.scoring.raw_http import AMLResponse as AMLResponse

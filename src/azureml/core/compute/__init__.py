@@ -14,6 +14,6 @@ from azureml.core.compute.kubernetescompute import KubernetesCompute as Kubernet
 from azureml.core.compute.kusto import KustoCompute as KustoCompute
 from azureml.core.compute.remote import RemoteCompute as RemoteCompute
 from azureml.core.compute.synapse import SynapseCompute as SynapseCompute
-from lapis.sdk.names import on_demand as _on_demand
+from lapis.sdk.base.names import on_demand as _on_demand
 
 __getattr__, __dir__ = _on_demand(__name__, {})

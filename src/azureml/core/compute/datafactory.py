@@ -1,6 +1,6 @@
 """Data Factory as a compute target."""
 
-from lapis.sdk.later import stand_in as _stand_in
+from lapis.sdk.base.missing_names import stand_in as _stand_in
 
 DataFactoryAttachConfiguration = _stand_in("azureml.core.compute.datafactory.DataFactoryAttachConfiguration")
 DataFactoryCompute = _stand_in("azureml.core.compute.DataFactoryCompute")

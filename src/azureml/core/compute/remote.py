@@ -1,4 +1,4 @@
 """Machines reached over SSH."""
 
-from lapis.sdk.attached_compute import RemoteCompute as RemoteCompute
-from lapis.sdk.attached_compute import RemoteComputeAttachConfiguration as RemoteComputeAttachConfiguration
+from lapis.sdk.compute.attached_compute import RemoteCompute as RemoteCompute
+from lapis.sdk.compute.attached_compute import RemoteComputeAttachConfiguration as RemoteComputeAttachConfiguration

@@ -1,4 +1,4 @@
 """Container images and their configuration."""
 
-from lapis.sdk.image import ContainerImage as ContainerImage
-from lapis.sdk.image import ContainerImageConfig as ContainerImageConfig
+from lapis.sdk.models.image import ContainerImage as ContainerImage
+from lapis.sdk.models.image import ContainerImageConfig as ContainerImageConfig

@@ -1,3 +1,3 @@
 """An image of a kind that this release does not know."""
 
-from lapis.sdk.image import UnknownImage as UnknownImage
+from lapis.sdk.models.image import UnknownImage as UnknownImage

@@ -3,7 +3,7 @@
 from azureml.core.webservice.container_resource_requirements import (
     ContainerResourceRequirements as ContainerResourceRequirements,
 )
-from lapis.sdk.aci_webservice import AciWebservice as AciWebservice
-from lapis.sdk.deployment_config import AciServiceDeploymentConfiguration as AciServiceDeploymentConfiguration
-from lapis.sdk.service_parts import EncryptionProperties as EncryptionProperties
-from lapis.sdk.service_parts import VnetConfiguration as VnetConfiguration
+from lapis.sdk.models.aci_webservice import AciWebservice as AciWebservice
+from lapis.sdk.models.deployment_config import AciServiceDeploymentConfiguration as AciServiceDeploymentConfiguration
+from lapis.sdk.models.service_parts import EncryptionProperties as EncryptionProperties
+from lapis.sdk.models.service_parts import VnetConfiguration as VnetConfiguration

@@ -1,3 +1,3 @@
 """What the container of a web service may take."""
 
-from lapis.sdk.service_parts import ContainerResourceRequirements as ContainerResourceRequirements
+from lapis.sdk.models.service_parts import ContainerResourceRequirements as ContainerResourceRequirements

@@ -1,6 +1,6 @@
 """Web services on this machine."""
 
-from lapis.sdk.deployment_config import (
+from lapis.sdk.models.deployment_config import (
     LocalWebserviceDeploymentConfiguration as LocalWebserviceDeploymentConfiguration,
 )
-from lapis.sdk.local_webservice import LocalWebservice as LocalWebservice
+from lapis.sdk.models.local_webservice import LocalWebservice as LocalWebservice

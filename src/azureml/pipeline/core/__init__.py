@@ -22,6 +22,6 @@ from azureml.pipeline.core.run import StepRunOutput as StepRunOutput
 from azureml.pipeline.core.schedule import Schedule as Schedule
 from azureml.pipeline.core.schedule import ScheduleRecurrence as ScheduleRecurrence
 from azureml.pipeline.core.schedule import TimeZone as TimeZone
-from lapis.sdk.names import on_demand as _on_demand
+from lapis.sdk.base.names import on_demand as _on_demand
 
 __getattr__, __dir__ = _on_demand(__name__, {})

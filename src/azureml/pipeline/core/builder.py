@@ -1,6 +1,6 @@
 """What pipelines are built of."""
 
-from lapis.sdk.later import stand_in as _stand_in
+from lapis.sdk.base.missing_names import stand_in as _stand_in
 
 PipelineData = _stand_in("azureml.pipeline.core.PipelineData")
 PipelineStep = _stand_in("azureml.pipeline.core.PipelineStep")

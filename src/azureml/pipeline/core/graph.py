@@ -4,7 +4,7 @@ from azureml.data.stored_procedure_parameter import StoredProcedureParameter as 
 from azureml.data.stored_procedure_parameter import (
     StoredProcedureParameterType as StoredProcedureParameterType,
 )
-from lapis.sdk.later import stand_in as _stand_in
+from lapis.sdk.base.missing_names import stand_in as _stand_in
 
 DataSource = _stand_in("azureml.pipeline.core.graph.DataSource")
 DataSourceDef = _stand_in("azureml.pipeline.core.graph.DataSourceDef")

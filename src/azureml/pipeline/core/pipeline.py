@@ -1,5 +1,5 @@
 """Pipelines."""
 
-from lapis.sdk.later import stand_in as _stand_in
+from lapis.sdk.base.missing_names import stand_in as _stand_in
 
 Pipeline = _stand_in("azureml.pipeline.core.Pipeline")

@@ -1,6 +1,6 @@
 """What a step writes, as a dataset."""
 
-from lapis.sdk.later import stand_in as _stand_in
+from lapis.sdk.base.missing_names import stand_in as _stand_in
 
 DatasetRegistration = _stand_in("azureml.pipeline.core.pipeline_output_dataset.DatasetRegistration")
 PipelineOutputAbstractDataset = _stand_in("azureml.pipeline.core.pipeline_output_dataset.PipelineOutputAbstractDataset")

@@ -18,6 +18,6 @@ from azureml.pipeline.steps.parallel_run_step import ParallelRunStep as Parallel
 from azureml.pipeline.steps.python_script_step import PythonScriptStep as PythonScriptStep
 from azureml.pipeline.steps.r_script_step import RScriptStep as RScriptStep
 from azureml.pipeline.steps.synapse_spark_step import SynapseSparkStep as SynapseSparkStep
-from lapis.sdk.names import on_demand as _on_demand
+from lapis.sdk.base.names import on_demand as _on_demand
 
 __getattr__, __dir__ = _on_demand(__name__, {})

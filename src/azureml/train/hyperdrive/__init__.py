@@ -23,6 +23,6 @@ from azureml.train.hyperdrive.sampling import BayesianParameterSampling as Bayes
 from azureml.train.hyperdrive.sampling import GridParameterSampling as GridParameterSampling
 from azureml.train.hyperdrive.sampling import HyperParameterSampling as HyperParameterSampling
 from azureml.train.hyperdrive.sampling import RandomParameterSampling as RandomParameterSampling
-from lapis.sdk.names import on_demand as _on_demand
+from lapis.sdk.base.names import on_demand as _on_demand
 
 __getattr__, __dir__ = _on_demand(__name__, {})

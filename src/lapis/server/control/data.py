@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lapis.data import helper
 from lapis.domain import database
 from lapis.domain.addresses import Rule, refusal
 from lapis.domain.data import check_dataset_name, check_datastore_name
 from lapis.domain.object_store import check_object_store, credential_type, hosts_of
 from lapis.domain.run import check_labels, check_text
 from lapis.errors import Conflict, NotFound, UserErrorException
+from lapis.object_stores import helper
 from lapis.server.control.access import Actor
 from lapis.server.control.shelf import Shelf
 from lapis.server.store.assets import DATASET, DATASTORE, SAVED, Asset

@@ -15,9 +15,9 @@ from lapis.domain import run as rules
 from lapis.domain.compute import Wants
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.services import EXPERIMENT as SERVICES
-from lapis.engines import processes
 from lapis.engines.base import Engine, Handle, JobState, Place
 from lapis.errors import AzureMLException, NotFound
+from lapis.machine import processes
 from lapis.server.control.access import Access
 from lapis.server.control.computes import Computes
 from lapis.server.control.fleet import LOCAL, Fleet

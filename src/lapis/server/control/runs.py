@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lapis.agent.mpi import find_mpirun
 from lapis.domain import run as rules
 from lapis.domain.environment import called
+from lapis.domain.log_names import STD_LOG, rank_of
 from lapis.domain.metrics import Point, assemble, parse_lines
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.services import SERVICE_RUN
@@ -17,6 +17,7 @@ from lapis.domain.sweeps import STOPPED_BY, check_spec
 from lapis.domain.tree import check_path
 from lapis.environments.resolve import packages_in
 from lapis.errors import Conflict, NotFound, UserErrorException
+from lapis.machine.open_mpi import find_mpirun
 from lapis.server.control.access import Actor
 from lapis.server.control.bulletin import Bulletin
 from lapis.server.control.computes import Computes
@@ -25,7 +26,6 @@ from lapis.server.control.workshop import Resolved, Workshop, preface
 from lapis.server.control.workspaces import new_experiment
 from lapis.server.store.runs import RunFilter
 
-STD_LOG = "user_logs/std_log.txt"
 DRIVER_LOG = "azureml-logs/70_driver_log.txt"
 BUILD_LOG = "azureml-logs/20_image_build_log.txt"
 LOCK_FILE = "azureml-logs/environment.lock.txt"
@@ -540,11 +540,11 @@ def _aliases(log: str) -> tuple[str, ...]:
     """The names that older code looks for; of a distributed run, the log of its first process is the run's."""
     if log == STD_LOG:
         return (DRIVER_LOG,)
-    rank = re.fullmatch(r"user_logs/std_log_(\d+)\.txt", log)
+    rank = rank_of(log)
     if rank is None:
         return ()
-    own = f"azureml-logs/70_driver_log_{rank[1]}.txt"
-    return (STD_LOG, own, DRIVER_LOG) if rank[1] == "0" else (own,)
+    own = f"azureml-logs/70_driver_log_{rank}.txt"
+    return (STD_LOG, own, DRIVER_LOG) if rank == 0 else (own,)
 
 
 def _told_steps(run: RunRecord, steps: list[Mapping[str, Any]]) -> RunRecord:

@@ -8,11 +8,12 @@ from typing import Any
 
 from lapis.domain import service_moves as moves
 from lapis.domain import services as rules
+from lapis.domain.log_names import STD_LOG
 from lapis.domain.run import RunRecord
 from lapis.domain.services import LOCAL, PROFILED
 from lapis.errors import NotFound, WebserviceException
 from lapis.server.control.access import Actor
-from lapis.server.control.runs import BUILD_LOG, STD_LOG
+from lapis.server.control.runs import BUILD_LOG
 from lapis.server.control.shelf import Shelf
 from lapis.server.store.assets import SERVICE, Asset
 

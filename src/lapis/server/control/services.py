@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
 import secrets
 import time
@@ -13,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lapis.domain import service_moves as moves
+from lapis.domain import service_tokens
 from lapis.domain import services as rules
 from lapis.domain.run import RunRecord, check_labels, check_text, with_properties
 from lapis.domain.services import ENDPOINT, PROFILED
@@ -451,11 +451,9 @@ class Services:
                 f"Service '{name}' is not opened by tokens. Deploy or update it with token_auth_enabled=True."
             )
         expires = int(self._now() + rules.TOKEN_SECONDS)
-        claim = f"{expires}.{secrets.token_hex(8)}"
         secret = self._access.service_secret(asset.id)
-        signed = hmac.new(secret.encode(), claim.encode(), hashlib.sha256).hexdigest()
         return {
-            "access_token": f"{claim}.{signed}",
+            "access_token": service_tokens.make(secret.encode(), expires, secrets.token_hex(8)),
             "token_type": "Bearer",
             "refresh_after": expires - rules.REFRESH_BEFORE,
             "expiry_on": expires,

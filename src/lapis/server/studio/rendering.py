@@ -16,6 +16,7 @@ from fastapi import Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from lapis.domain import in_words
 from lapis.server.studio import log_text
 
 _HERE = Path(__file__).parent
@@ -105,14 +106,6 @@ def duration(seconds: float | None) -> str:
     return f"{whole // 86400} d {whole % 86400 // 3600:02d} h"
 
 
-def size(count: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
-
-
 def value(given: Any, most: int = 200) -> str:
     """One logged value in few characters."""
     if given is None:
@@ -148,6 +141,6 @@ _templates = Environment(
     auto_reload=False,
 )
 _templates.filters.update(
-    when=when, duration=duration, size=size, value=value, status=status, as_json=_as_json, clean=log_text.clean
+    when=when, duration=duration, size=in_words.size, value=value, status=status, as_json=_as_json, clean=log_text.clean
 )
 _templates.globals["static"] = {name: file.address for name, file in STATIC.items()}

@@ -7,13 +7,13 @@ import json
 from contextlib import closing
 from typing import Any
 
+from lapis.domain.log_names import STD_LOG
 from lapis.domain.metrics import LIST, SCALAR, number_of
 from lapis.domain.run import RunRecord
 from lapis.domain.sweeps import HYPERPARAMETERS, STOPPED_BY
 from lapis.errors import NotFound
 from lapis.server.api.system import System, run_view
 from lapis.server.control.access import Actor
-from lapis.server.control.runs import STD_LOG
 from lapis.server.store.files import RunFile
 from lapis.server.store.runs import RunFilter
 from lapis.server.studio import log_text

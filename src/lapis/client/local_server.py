@@ -1,0 +1,215 @@
+"""Finds the local server of this user, and starts it when none runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+from lapis.client.http_client import Client, Endpoint
+from lapis.domain import settings as settings_module
+from lapis.domain.settings import Settings
+from lapis.errors import ServiceException, Unavailable, UserErrorException
+from lapis.machine.processes import started
+from lapis.version import VERSION
+
+_START_LIMIT = 60.0
+_ALREADY_SERVED = 3
+
+
+class LocalEndpoint(Endpoint):
+    """The server of LAPIS_HOME, wherever it listens now; started if it is not there."""
+
+    patience = 60.0
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._known: tuple[str, str] | None = None
+
+    def find(self, again: bool = False) -> tuple[str, str]:
+        if self._known is None or again:
+            self._known = ensure_server(self._settings)
+        return self._known
+
+    def describe(self) -> str:
+        return f"The local server of {self._settings.home} does not answer. Its log is server.log in that folder."
+
+
+def client() -> Client:
+    """A client of the server that this process should talk to: in a job the job's, else the one configured, else
+    the local one."""
+    job = job_endpoint()
+    if job is not None:
+        return Client(job)
+    settings = settings_module.load()
+    if settings.server:
+        return Client(Endpoint(settings.server, configured_token(settings)))
+    return Client(LocalEndpoint(settings))
+
+
+def job_endpoint() -> Endpoint | None:
+    url, token = os.environ.get("AZUREML_SERVICE_ENDPOINT"), os.environ.get("AZUREML_RUN_TOKEN")
+    if not url or not token or "AZUREML_RUN_ID" not in os.environ:
+        return None
+    from lapis.client.http_client import JobEndpoint
+
+    return JobEndpoint(url, token, os.environ.get("LAPIS_ADDRESS_FILE"))
+
+
+def configured_token(settings: Settings, server: str | None = None) -> str:
+    if settings.token:
+        return settings.token
+    try:
+        with open(settings.token_file) as file:
+            return file.read().strip()
+    except OSError:
+        raise UserErrorException(
+            f"The server {server or settings.server} is named, but no token: set LAPIS_TOKEN to the one of that server."
+        ) from None
+
+
+def running(settings: Settings) -> dict[str, Any] | None:
+    """What the running server wrote about itself; None if there is none."""
+    try:
+        with open(settings.address_file) as file:
+            about: dict[str, Any] = json.load(file)
+        return about if started(int(about["pid"])) is not None else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def ensure_server(settings: Settings) -> tuple[str, str]:
+    """The address and token of this user's server. Two that start one at once both get the one that won."""
+    about = running(settings)
+    if about is not None and _newer(VERSION, str(about.get("version", ""))):
+        stop(settings, about)
+        about = None
+    if about is None or not _answers(about["url"]):
+        about = _start(settings)
+    return about["url"], _token(settings)
+
+
+def stop(settings: Settings, about: dict[str, Any]) -> bool:
+    """Ask the server to leave, and wait until it has. Its runs carry on."""
+    try:
+        Client(Endpoint(about["url"], _token(settings)), timeout=10.0).call("POST", "/stop", {})
+    except (ServiceException, UserErrorException):
+        return False
+    deadline = time.monotonic() + 15.0
+    while time.monotonic() < deadline:
+        if running(settings) is None:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def _start(settings: Settings) -> dict[str, Any]:
+    _check_home(settings.home)
+    log_path = os.path.join(settings.home, "server.log")
+    process, began = _spawn(settings, log_path)
+    began_at, told = time.monotonic(), False
+    while time.monotonic() - began_at < _START_LIMIT:
+        about = running(settings)
+        if about is not None and _answers(about["url"]):
+            process.returncode = 0  # it is not ours to wait for, and Python need not warn that it lives on
+            return about
+        status = process.poll()
+        if status == _ALREADY_SERVED and about is None:  # another one starts, or was just leaving: then it is our turn
+            time.sleep(0.1)
+            process, began = _spawn(settings, log_path)
+        elif status not in (None, _ALREADY_SERVED):
+            raise Unavailable(f"The local server could not start: {_tail(log_path, began)}")
+        if not told and time.monotonic() - began_at > 3.0:
+            print(f"Lapis: starting the local server of {settings.home} ...", file=sys.stderr)
+            told = True
+        time.sleep(0.02)
+    raise Unavailable(
+        f"The local server of {settings.home} did not answer within {_START_LIMIT:.0f} s. Its log: {log_path}."
+    )
+
+
+def _spawn(settings: Settings, log_path: str) -> tuple[Any, int]:
+    """A server process, and where in the log it begins."""
+    import subprocess
+
+    command = [_server_python(settings), "-m", "lapis.server", "--idle-seconds", str(settings.idle_seconds)]
+    with open(log_path, "ab") as log:
+        process = subprocess.Popen(
+            command,
+            env=_server_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=settings.home,
+            start_new_session=True,  # it outlives us, and Ctrl-C in our terminal passes it by
+        )
+        return process, log.tell()
+
+
+def _check_home(home: str) -> None:
+    try:
+        os.makedirs(home, mode=0o700, exist_ok=True)
+        with open(os.path.join(home, "server.log"), "ab"):
+            pass
+    except OSError as error:
+        raise UserErrorException(
+            f"LAPIS_HOME {home} cannot be written ({error.strerror}). Set LAPIS_HOME to a folder that can be."
+        ) from error
+
+
+def _server_python(settings: Settings) -> str:
+    if settings.python:
+        return settings.python
+    from importlib.util import find_spec
+
+    lacking = [name for name in ("fastapi", "uvicorn", "sqlalchemy") if find_spec(name) is None]
+    if sys.version_info < (3, 11) or lacking:
+        why = f"lacks {', '.join(lacking)}" if lacking else "is too old for it"
+        raise UserErrorException(
+            f"No Lapis server runs, and this Python {sys.version_info[0]}.{sys.version_info[1]} cannot start one: it "
+            f"{why}. Run `lapis serve` where lapis-ml is installed under Python 3.11 or later, or name that "
+            "interpreter in LAPIS_PYTHON."
+        )
+    return sys.executable
+
+
+def _server_environment() -> dict[str, str]:
+    import lapis
+
+    environment = dict(os.environ)
+    source = os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
+    environment.pop("PYTHONSAFEPATH", None)
+    return environment
+
+
+def _answers(url: str) -> bool:
+    import socket
+
+    host, _, port = url.partition("://")[2].rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=5.0):
+            return True
+    except OSError:
+        return False
+
+
+def _token(settings: Settings) -> str:
+    with open(settings.token_file) as file:
+        return file.read().strip()
+
+
+def _newer(ours: str, theirs: str) -> bool:
+    def key(version: str) -> list[int]:
+        return [int(part) for part in version.split(".") if part.isdigit()]
+
+    return key(ours) > key(theirs)
+
+
+def _tail(path: str, since: int) -> str:
+    with open(path, "rb") as file:
+        file.seek(since)
+        lines = file.read().decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else f"it said nothing. Its log: {path}."

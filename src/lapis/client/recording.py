@@ -1,0 +1,231 @@
+"""Keeps what this process logs to its runs: a journal on disk for each, shipped by one quiet thread.
+
+Inside a job the agent ships, and there is nothing to do here but to write.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import threading
+import time
+from typing import Any, Callable, Mapping
+
+from lapis.client.http_client import Client
+from lapis.client.journal import Journal
+from lapis.client.shipping import Shipper, spooled
+from lapis.domain import settings as settings_module
+from lapis.domain.metrics import Point
+from lapis.errors import AzureMLException, ServiceException, Unavailable, UserErrorException
+from lapis.machine.processes import started
+
+_SHIP_EVERY = 0.25
+_BEAT_EVERY = 10.0
+
+
+class Recorder:
+    """What one run's `log` calls write to. Children made in this process share their parent's."""
+
+    def __init__(self, journal: str, spool: str) -> None:
+        self.journal = Journal(journal)
+        self.files = spool  # a folder; it is there only while it holds something
+
+    def record(self, kind: str, name: str, value: Any, step: int | None = None, run_id: str = "") -> None:
+        self.journal.append(Point(kind, time.time(), name, value, step, run_id))
+
+    def spool(self, run_id: str, name: str, write: Callable[[str], None]) -> None:
+        """Keep a file for a run: `write` puts it at the path it is given; it counts once it is complete."""
+        folder = os.path.join(self.files, run_id)
+        os.makedirs(folder, exist_ok=True)
+        unfinished = os.path.join(folder, f".{name}")  # keeps the extension, which plots go by
+        write(unfinished)
+        os.replace(unfinished, os.path.join(folder, name))
+
+    def flush(self, seconds: float) -> None:
+        """Return once the server has all that was logged so far; Unavailable if that takes longer."""
+        raise NotImplementedError
+
+
+class JobRecorder(Recorder):
+    """Inside a job: the agent follows the journal and the spool."""
+
+    def __init__(self, folder: str, client: Client, workspace_id: str, run_id: str) -> None:
+        super().__init__(os.path.join(folder, "journal.jsonl"), os.path.join(folder, "files"))
+        self._client, self._workspace_id, self._run_id = client, workspace_id, run_id
+
+    def flush(self, seconds: float) -> None:
+        from lapis.domain import frames
+
+        try:
+            size = os.path.getsize(self.journal.path)
+        except OSError:
+            size = 0
+        ask = frames.encode({"parts": [{"kind": "journal", "stream": "journal", "offset": 0}]}, [b""])
+        path = f"/workspaces/{self._workspace_id}/runs/{self._run_id}/report"
+        deadline = time.monotonic() + seconds
+        while spooled(self.files) or self._client.call("POST", path, data=ask)["positions"]["journal:journal"] < size:
+            if time.monotonic() > deadline:
+                raise Unavailable(f"What run {self._run_id} logged had not arrived after {seconds:g} s.")
+            time.sleep(0.05)
+
+
+class ProcessRecorder(Recorder):
+    """Outside a job: this process ships, from one thread for all its runs."""
+
+    def __init__(self, client: Client, workspace_id: str, run_id: str, stream: str, owner: bool) -> None:
+        super().__init__(*places(run_id if owner else f"{run_id}.{stream}"))
+        _make_folder(os.path.dirname(self.journal.path))
+        self.run_id = run_id
+        self.owner = owner
+        self.shipper = Shipper(client, workspace_id, run_id)
+        self.shipper.follow_journal(stream, self.journal.path)
+        self.using = threading.Lock()
+        self.last_report = time.monotonic()
+        self.finish: Callable[[], None] | None = None  # called when the interpreter ends and the run has not
+        pump.add(self)
+
+    def record(self, kind: str, name: str, value: Any, step: int | None = None, run_id: str = "") -> None:
+        super().record(kind, name, value, step, run_id)
+        if not pump.news.is_set():  # asking is cheaper than telling again
+            pump.news.set()
+
+    def ship(self, patience: float = 0.0) -> None:
+        beat = self.owner and time.monotonic() - self.last_report > _BEAT_EVERY
+        if not (beat or self.shipper.behind() or spooled(self.files)):
+            return
+        with self.using:
+            self.shipper.send_spool(self.files)
+            self.shipper.report(patience=patience)
+            self.last_report = time.monotonic()
+
+    def close(self, header: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> dict[str, Any]:
+        """The last report: everything, then how the run ended."""
+        with self.using:
+            self.shipper.send_spool(self.files)
+            reply = self.shipper.report(header, files, final=True)
+        pump.drop(self)
+        self.clean()
+        return reply
+
+    def clean(self) -> None:
+        """All of it has arrived: nothing need stay here."""
+        self.journal.close()
+        try:
+            os.remove(self.journal.path)
+        except FileNotFoundError:
+            pass  # nothing was ever logged
+        if os.path.isdir(self.files):
+            shutil.rmtree(self.files, ignore_errors=True)
+
+    def flush(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while self.shipper.behind() or spooled(self.files):
+            self.ship(patience=max(0.0, deadline - time.monotonic()))
+            if time.monotonic() > deadline:
+                raise Unavailable(f"What run {self.run_id} logged had not arrived after {seconds:g} s.")
+
+
+class Pump:
+    """The quiet thread. A server that is away makes it wait, never the program."""
+
+    def __init__(self) -> None:
+        self._recorders: list[ProcessRecorder] = []
+        atexit.register(self._at_exit)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._begin)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Also in a forked child: the runs are its parent's, and a lock that another thread held would never open."""
+        self.news = threading.Event()
+        self._changing = threading.Lock()
+        self._thread: threading.Thread | None = None
+        for recorder in self._recorders:
+            recorder.using = threading.Lock()
+        self._recorders = []
+
+    def add(self, recorder: ProcessRecorder) -> None:
+        with self._changing:
+            self._recorders.append(recorder)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._loop, name="lapis-pump", daemon=True)
+                self._thread.start()
+
+    def drop(self, recorder: ProcessRecorder) -> None:
+        with self._changing:
+            if recorder in self._recorders:
+                self._recorders.remove(recorder)
+
+    def _loop(self) -> None:
+        while True:
+            self.news.wait(timeout=_BEAT_EVERY / 2)
+            time.sleep(_SHIP_EVERY)  # what comes close together travels together
+            self.news.clear()
+            with self._changing:
+                mine = list(self._recorders)
+            for recorder in mine:
+                try:
+                    recorder.ship()
+                except UserErrorException as error:  # the run was deleted, say: trying again does not help
+                    self.drop(recorder)
+                    print(f"Lapis: run {recorder.run_id} takes no more of what is logged: {error.message}",
+                          file=sys.stderr)  # fmt: skip
+                except (AzureMLException, ServiceException, OSError):
+                    self.news.set()  # the journal keeps it: try again
+
+    def _at_exit(self) -> None:
+        for recorder in list(self._recorders):
+            try:
+                if recorder.finish is not None:
+                    recorder.finish()
+                else:
+                    recorder.flush(30.0)
+                    recorder.clean()
+            except (AzureMLException, ServiceException, OSError) as error:
+                said = getattr(error, "message", error)
+                print(
+                    f"Lapis: what run {recorder.run_id} logged is kept in {recorder.journal.path}: {said}",
+                    file=sys.stderr,
+                )
+
+
+pump = Pump()
+
+
+def owner_of(run_id: str) -> dict[str, Any]:
+    """Which process an interactive run lives in and where it writes, so that the server can tell when it is gone."""
+    import socket
+
+    pid = os.getpid()
+    journal, spool = places(run_id)
+    return {"host": socket.gethostname(), "pid": pid, "started": _started(), "journal": journal, "spool": spool}
+
+
+def places(name: str) -> tuple[str, str]:
+    """The journal and the spool of a run: two names in a folder that all runs of this home share."""
+    base = os.path.join(settings_module.home(), "interactive", name)
+    return base + ".jsonl", base + ".files"
+
+
+def _started() -> str | None:
+    pid = os.getpid()
+    if pid not in _known_starts:
+        _known_starts[pid] = started(pid)
+    return _known_starts[pid]
+
+
+_known_starts: dict[int, str | None] = {}
+
+
+def _make_folder(folder: str) -> None:
+    if os.path.isdir(folder):
+        return
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise UserErrorException(
+            f"Metrics are kept in {folder} until they are sent, and that folder cannot be made ({error.strerror}). "
+            "Set LAPIS_HOME to a folder that can be written."
+        ) from error

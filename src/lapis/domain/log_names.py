@@ -1,0 +1,24 @@
+"""What the logs of a run are called, for whoever writes, ships or reads them."""
+
+from __future__ import annotations
+
+import re
+
+STD_LOG = "user_logs/std_log.txt"  # what the script prints
+_OF_RANK = re.compile(r"user_logs/std_log_(\d+)\.txt")
+
+
+def of_rank(rank: int) -> str:
+    """What one of several processes prints."""
+    return f"user_logs/std_log_{rank}.txt"
+
+
+def rank_of(name: str) -> int | None:
+    """Whose log it is; None if it is not that of a rank."""
+    found = _OF_RANK.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def file_of(name: str) -> str:
+    """The file of a node's folder that a log is printed to."""
+    return name.rpartition("/")[2]

@@ -1,0 +1,17 @@
+"""How a module of ours is started as a process of its own, with our packages and nothing of whoever starts it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import lapis
+
+
+def own_python(module: str) -> tuple[list[str], dict[str, str]]:
+    """Command and environment that start a module of ours with our packages, which the agent itself does without."""
+    source = os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
+    environment = {key: value for key, value in os.environ.items() if key not in ("LAPIS_TOKEN", "PYTHONHOME")}
+    environment["PYTHONPATH"] = source
+    # -P: a file of ours or the user's in the working folder must not stand in for a module
+    return [sys.executable, "-P", "-W", "ignore", "-m", module], environment

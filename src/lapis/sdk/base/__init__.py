@@ -1,0 +1,1 @@
+"""What all handles share: how they show themselves, names looked up late, names that are missing."""

@@ -1,0 +1,1 @@
+"""Datastores, data sets, and the data of a run."""

@@ -1,0 +1,1 @@
+"""Environments and what they are made of."""

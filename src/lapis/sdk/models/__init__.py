@@ -1,0 +1,1 @@
+"""Registered models, and the services that answer with them."""

@@ -1,0 +1,1 @@
+"""The workspace, signing in, and config.json."""

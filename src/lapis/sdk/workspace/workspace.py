@@ -1,0 +1,507 @@
+"""The workspace: where everything of a project is found."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Mapping
+
+from lapis.client.http_client import Client, Endpoint
+from lapis.domain import settings as settings_module
+from lapis.errors import NotThereYet, ServiceException, UserErrorException, WorkspaceException
+from lapis.sdk.base import display
+from lapis.sdk.workspace import workspace_config
+
+if TYPE_CHECKING:
+    from lapis.sdk.runs.experiment import Experiment
+
+_DEFAULT = ("local", "local", "default")
+
+
+class Workspace:
+    DEFAULT_CPU_CLUSTER_NAME = "cpu-cluster"
+    DEFAULT_GPU_CLUSTER_NAME = "gpu-cluster"
+    DEFAULT_CPU_CLUSTER_CONFIGURATION: Any = None  # compute clusters come with a later release
+    DEFAULT_GPU_CLUSTER_CONFIGURATION: Any = None
+
+    def __init__(
+        self,
+        subscription_id: str,
+        resource_group: str,
+        workspace_name: str,
+        auth: Any = None,
+        _location: Any = None,
+        _disable_service_check: bool = False,
+        _workspace_id: str | None = None,
+        sku: str = "basic",
+        tags: Any = None,
+        **_more: Any,
+    ) -> None:
+        _check_texts(subscription_id=subscription_id, resource_group=resource_group, workspace_name=workspace_name)
+        client = _client()
+        found = _find(client, subscription_id, resource_group, workspace_name)
+        if not found:
+            raise _no_such(client, workspace_name, resource_group)
+        self._become(client, found[0], auth)
+
+    def _become(self, client: Client, info: Mapping[str, Any], auth: Any = None) -> Workspace:
+        self._client, self._info, self._auth_object = client, dict(info), auth
+        return self
+
+    @classmethod
+    def _from_info(cls, client: Client, info: Mapping[str, Any], auth: Any = None) -> Workspace:
+        return cls.__new__(cls)._become(client, info, auth)
+
+    # -- found and made
+
+    @staticmethod
+    def from_config(
+        path: Any = None, auth: Any = None, _logger: Any = None, _file_name: str | None = None
+    ) -> Workspace:
+        """The workspace that config.json names, looked for as SDK v1 does; without any, the default one."""
+        file = workspace_config.find(path, _file_name)
+        if file is None:
+            if path is not None:
+                raise UserErrorException(
+                    f"No workspace configuration (.azureml/config.json or config.json) in {os.path.abspath(path)} or "
+                    "any folder above it. Write one with ws.write_config(), or leave path out for the default "
+                    "workspace."
+                )
+            return _from_surroundings(auth)
+        config = workspace_config.read(file)
+        client = _client(config.server, config.path)
+        try:
+            found = _find(client, *config[:3])
+        except ServiceException as error:
+            if config.server:
+                raise ServiceException(f"{config.path} points at {config.server}: {error.message}") from error
+            raise
+        if found:
+            return Workspace._from_info(client, found[0], auth)
+        if not _is_own_local(client):
+            raise _no_such(client, config.workspace_name, config.resource_group)
+        # The file came from Azure, or from another machine: the name gets a place here, so that the code runs.
+        print(f"Lapis: made workspace '{config.workspace_name}' of {config.path} on the local server.", file=sys.stderr)
+        return Workspace.create(
+            config.workspace_name,
+            auth=auth,
+            subscription_id=config.subscription_id,
+            resource_group=config.resource_group,
+            exist_ok=True,
+            show_output=False,
+        )
+
+    @staticmethod
+    def create(
+        name: str,
+        auth: Any = None,
+        subscription_id: str | None = None,
+        resource_group: str | None = None,
+        location: str | None = None,
+        create_resource_group: bool = True,
+        sku: str = "basic",
+        tags: Any = None,
+        friendly_name: str | None = None,
+        storage_account: Any = None,
+        key_vault: Any = None,
+        app_insights: Any = None,
+        container_registry: Any = None,
+        adb_workspace: Any = None,
+        primary_user_assigned_identity: Any = None,
+        cmk_keyvault: Any = None,
+        resource_cmk_uri: Any = None,
+        hbi_workspace: bool = False,
+        default_cpu_compute_target: Any = None,
+        default_gpu_compute_target: Any = None,
+        private_endpoint_config: Any = None,
+        private_endpoint_auto_approval: bool = True,
+        exist_ok: bool = False,
+        show_output: bool = True,
+        user_assigned_identity_for_cmk_encryption: Any = None,
+        system_datastores_auth_mode: str = "accessKey",
+        v1_legacy_mode: Any = None,
+    ) -> Workspace:
+        """Make a workspace on the server. What only a cloud has (storage accounts, vaults, networks) is not used."""
+        _check_texts(name=name)
+        for what, value in (("subscription_id", subscription_id), ("resource_group", resource_group)):
+            if value is not None:
+                _check_texts(**{what: value})
+        if default_cpu_compute_target is not None or default_gpu_compute_target is not None:
+            raise NotThereYet("Workspace.create(default_cpu_compute_target=...)")
+        client = _client()
+        body = {
+            "name": name,
+            "subscription_id": subscription_id or _DEFAULT[0],
+            "resource_group": resource_group or _DEFAULT[1],
+            "location": location or "local",
+            "friendly_name": friendly_name,
+            "sku": sku or "basic",
+            "tags": {str(k): None if v is None else str(v) for k, v in dict(tags or {}).items()},
+            "exist_ok": bool(exist_ok),
+        }
+        info = client.call("POST", "/workspaces", body)
+        if show_output:
+            print(f"Workspace '{name}' is there.")
+        return Workspace._from_info(client, info, auth)
+
+    @staticmethod
+    def get(
+        name: str,
+        auth: Any = None,
+        subscription_id: str | None = None,
+        resource_group: str | None = None,
+        location: Any = None,
+        cloud: str = "AzureCloud",
+        id: str | None = None,
+    ) -> Workspace:
+        """A workspace by name, and by subscription and resource group where several have that name."""
+        _check_texts(name=name)
+        client = _client()
+        found = _find(client, subscription_id, resource_group, name)
+        if id is not None:
+            found = [info for info in found if info["id"] == id]
+        if not found:
+            raise _no_such(client, name, resource_group)
+        if len(found) > 1:
+            places = ", ".join(f"{w['subscription_id']}/{w['resource_group']}" for w in found)
+            raise WorkspaceException(
+                f"{len(found)} workspaces are named '{name}': {places}. Say which with subscription_id and "
+                "resource_group.",
+                found_multiple=True,
+            )
+        return Workspace._from_info(client, found[0], auth)
+
+    @staticmethod
+    def list(subscription_id: str, auth: Any = None, resource_group: str | None = None) -> dict[str, list[Workspace]]:
+        """Workspaces by name. Each name has a list, as two resource groups may use the same."""
+        _check_texts(subscription_id=subscription_id)
+        client = _client()
+        named: dict[str, Any] = {}
+        for info in _find(client, subscription_id, resource_group, None):
+            named.setdefault(info["name"], []).append(Workspace._from_info(client, info, auth))
+        return named
+
+    @staticmethod
+    def setup() -> Workspace:
+        """The default workspace, with its configuration written beside us."""
+        ws = Workspace._from_info(_client(), _default_info(_client()))
+        ws.write_config()
+        return ws
+
+    def write_config(self, path: Any = None, file_name: str | None = None) -> None:
+        """Write .azureml/config.json below `path`, so that from_config() finds this workspace."""
+        endpoint = self._client.endpoint
+        server = endpoint.url if type(endpoint) is Endpoint else None
+        config = workspace_config.WorkspaceConfig(self.subscription_id, self.resource_group, self.name, server)
+        workspace_config.write(config, path, file_name)
+
+    # -- what it is
+
+    @property
+    def name(self) -> str:
+        return str(self._info["name"])
+
+    @property
+    def subscription_id(self) -> str:
+        return str(self._info["subscription_id"])
+
+    @property
+    def resource_group(self) -> str:
+        return str(self._info["resource_group"])
+
+    @property
+    def location(self) -> str:
+        return str(self._info["location"])
+
+    @property
+    def sku(self) -> str:
+        return str(self._info["sku"])
+
+    @property
+    def tags(self) -> dict[str, Any]:
+        return dict(self._info["tags"])
+
+    @property
+    def _workspace_id(self) -> str:
+        return str(self._info["id"])
+
+    @property
+    def _workspace_name(self) -> str:
+        return self.name
+
+    @property
+    def _auth(self) -> Any:
+        from lapis.sdk.workspace.authentication import InteractiveLoginAuthentication
+
+        return self._auth_object or InteractiveLoginAuthentication()
+
+    @property
+    def discovery_url(self) -> str:
+        return self._client.endpoint.find()[0] + "/discovery"
+
+    @property
+    def service_context(self) -> Any:
+        return self
+
+    def get_details(self) -> dict[str, Any]:
+        """All that is known about the workspace."""
+        info = self._client.call("GET", self._base)
+        return {
+            "id": _arm_id(info),
+            "name": info["name"],
+            "identity": None,
+            "location": info["location"],
+            "type": "Microsoft.MachineLearningServices/workspaces",
+            "tags": info["tags"],
+            "sku": info["sku"],
+            "workspaceid": info["id"],
+            "description": info["description"],
+            "friendlyName": info["friendly_name"],
+            "creationTime": display.when(info["created_at"]),
+            "server": self._client.endpoint.find()[0],
+        }
+
+    def update(
+        self,
+        friendly_name: str | None = None,
+        description: str | None = None,
+        tags: Any = None,
+        image_build_compute: str | None = None,
+        service_managed_resources_settings: Any = None,
+        primary_user_assigned_identity: Any = None,
+        allow_public_access_when_behind_vnet: Any = None,
+        v1_legacy_mode: Any = None,
+        enable_data_actions: Any = None,
+    ) -> dict[str, Any]:
+        """Change what a workspace says about itself; the details afterwards."""
+        changes = {
+            "friendly_name": friendly_name,
+            "description": description,
+            "image_build_compute": image_build_compute,
+        }
+        given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
+        if tags is not None:
+            given["tags"] = {str(k): None if v is None else str(v) for k, v in dict(tags).items()}
+        self._info = self._client.call("PATCH", self._base, given)
+        return self.get_details()
+
+    def delete(self, delete_dependent_resources: bool = False, no_wait: bool = False) -> None:
+        """Remove the workspace with all its experiments and runs, for good."""
+        self._client.call("DELETE", self._base)
+
+    # -- what it holds
+
+    @property
+    def experiments(self) -> dict[str, Experiment]:
+        from lapis.sdk.runs.experiment import Experiment
+
+        return {experiment.name: experiment for experiment in Experiment.list(self)}
+
+    def get_run(self, run_id: str) -> Any:
+        from lapis.sdk.runs.run import Run
+
+        return Run.get(self, run_id)
+
+    @property
+    def compute_targets(self) -> dict[str, Any]:
+        from lapis.sdk.compute.compute_target import ComputeTarget
+
+        return {target.name: target for target in ComputeTarget.list(self)}
+
+    @property
+    def datasets(self) -> dict[str, Any]:
+        from lapis.sdk.data.abstract_dataset import AbstractDataset
+
+        return AbstractDataset.get_all(self)
+
+    @property
+    def datastores(self) -> dict[str, Any]:
+        from lapis.sdk.data.datastore import all_datastores
+
+        return all_datastores(self)
+
+    @property
+    def environments(self) -> dict[str, Any]:
+        """The newest version of each environment by its name, the curated ones too."""
+        from lapis.sdk.environments import environment_registry
+
+        return environment_registry.all_of(self)
+
+    @property
+    def images(self) -> dict[str, Any]:
+        """The newest version of each image by its name."""
+        from lapis.sdk.models.image import Image
+
+        newest: dict[str, Any] = {}
+        for image in Image.list(self):
+            if image.name not in newest or newest[image.name].version < image.version:
+                newest[image.name] = image
+        return newest
+
+    @property
+    def models(self) -> dict[str, Any]:
+        from lapis.sdk.models.model import Model
+
+        return {model.name: model for model in Model.list(self, latest=True)}
+
+    @property
+    def webservices(self) -> dict[str, Any]:
+        """The services by their names."""
+        from lapis.sdk.models.webservice import Webservice
+
+        return {service.name: service for service in Webservice.list(self)}
+
+    @property
+    def linked_services(self) -> dict[str, Any]:
+        raise NotThereYet("Workspace.linked_services")
+
+    @property
+    def private_endpoints(self) -> dict[str, Any]:
+        return {}  # private endpoints are a cloud's: this workspace has none
+
+    def get_default_compute_target(self, type: str) -> Any:
+        """The target that was made for this purpose ('CPU' or 'GPU') as `cpu-cluster` or `gpu-cluster`; None: none."""
+        return self.compute_targets.get(f"{str(type).lower()}-cluster")
+
+    def get_default_datastore(self) -> Any:
+        from lapis.sdk.data.datastore import Datastore
+
+        return Datastore.get_default(self)
+
+    def set_default_datastore(self, name: str) -> None:
+        self._client.call("PUT", self._base + "/datastore/default", {"name": name})
+
+    def get_default_keyvault(self) -> Any:
+        raise NotThereYet("Workspace.get_default_keyvault")
+
+    def get_mlflow_tracking_uri(self, _with_auth: bool = False) -> str:
+        raise NotThereYet("Workspace.get_mlflow_tracking_uri")
+
+    def add_private_endpoint(
+        self,
+        private_endpoint_config: Any,
+        private_endpoint_auto_approval: bool = True,
+        location: str | None = None,
+        show_output: bool = True,
+        tags: Any = None,
+    ) -> Any:
+        raise NotThereYet("Workspace.add_private_endpoint", "Private endpoints belong to Azure's network.")
+
+    def delete_private_endpoint_connection(self, private_endpoint_connection_name: str) -> None:
+        raise NotThereYet("Workspace.delete_private_endpoint_connection")
+
+    def diagnose_workspace(self, diagnose_parameters: Any) -> Any:
+        raise NotThereYet("Workspace.diagnose_workspace")
+
+    def set_connection(self, name: str, category: Any, target: Any, authType: Any, value: Any) -> Any:  # noqa: N803
+        raise NotThereYet("Workspace.set_connection")
+
+    def get_connection(self, name: str) -> Any:
+        raise NotThereYet("Workspace.get_connection")
+
+    def list_connections(self, category: Any = None, target: Any = None) -> Any:
+        raise NotThereYet("Workspace.list_connections")
+
+    def delete_connection(self, name: str) -> None:
+        raise NotThereYet("Workspace.delete_connection")
+
+    def list_keys(self) -> Any:
+        raise NotThereYet("Workspace.list_keys", "A Lapis workspace has no storage account or registry of Azure's.")
+
+    def sync_keys(self, no_wait: bool = False) -> Any:
+        raise NotThereYet("Workspace.sync_keys", "A Lapis workspace has no storage account or registry of Azure's.")
+
+    def update_dependencies(self, container_registry: Any = None, force: bool = False) -> Any:
+        raise NotThereYet("Workspace.update_dependencies")
+
+    # -- helpers
+
+    @property
+    def _base(self) -> str:
+        return f"/workspaces/{self._workspace_id}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Workspace) and other._workspace_id == self._workspace_id
+
+    def __hash__(self) -> int:
+        return hash(self._workspace_id)
+
+    def __repr__(self) -> str:
+        named = f"name={self.name!r}, subscription_id={self.subscription_id!r}, resource_group={self.resource_group!r}"
+        return f"Workspace.create({named})"
+
+    def _repr_html_(self) -> str:
+        return display.as_html(
+            {
+                "Name": self.name,
+                "Resource group": self.resource_group,
+                "Subscription": self.subscription_id,
+                "Location": self.location,
+            }
+        )
+
+
+def _client(server: str | None = None, because: str | None = None) -> Client:
+    from lapis.client import local_server
+
+    if server is None or local_server.job_endpoint() is not None:
+        return local_server.client()
+    settings = settings_module.load()
+    if not str(server).startswith(("http://", "https://")):
+        raise UserErrorException(
+            f"lapis_server in {because} must be an address such as http://host:port, not {server!r}."
+        )
+    return Client(Endpoint(str(server), local_server.configured_token(settings, str(server))))
+
+
+def _is_own_local(client: Client) -> bool:
+    from lapis.client.local_server import LocalEndpoint
+
+    return isinstance(client.endpoint, LocalEndpoint)
+
+
+def _from_surroundings(auth: Any) -> Workspace:
+    """Without any file: the workspace of the job we are in, else the default one of the server."""
+    client = _client()
+    inside = os.environ.get("AZUREML_WORKSPACE_ID")
+    if inside and "AZUREML_RUN_ID" in os.environ:
+        return Workspace._from_info(client, client.call("GET", f"/workspaces/{inside}"), auth)
+    info = _default_info(client)
+    where = client.endpoint.find()[0]
+    print(f"Lapis: no config.json found, using workspace '{info['name']}' of the server at {where}.", file=sys.stderr)
+    return Workspace._from_info(client, info, auth)
+
+
+def _default_info(client: Client) -> dict[str, Any]:
+    found = _find(client, *_DEFAULT)
+    if not found:
+        raise _no_such(client, _DEFAULT[2], _DEFAULT[1])
+    return found[0]
+
+
+def _find(
+    client: Client, subscription_id: str | None, resource_group: str | None, name: str | None
+) -> list[dict[str, Any]]:
+    query = {"subscription_id": subscription_id, "resource_group": resource_group, "name": name}
+    found: list[dict[str, Any]] = client.call("GET", "/workspaces", query=query)["workspaces"]
+    return found
+
+
+def _no_such(client: Client, name: str, resource_group: str | None) -> WorkspaceException:
+    known = ", ".join(sorted(info["name"] for info in _find(client, None, None, None))) or "none"
+    where = f" in resource group '{resource_group}'" if resource_group else ""
+    return WorkspaceException(
+        f"No workspace named '{name}'{where} on this server. Known: {known}. Workspace.create('{name}') makes it."
+    )
+
+
+def _check_texts(**given: Any) -> None:
+    for what, value in given.items():
+        if not isinstance(value, str) or not value.strip():
+            raise UserErrorException(f"{what} must be text that is not empty, not {value!r}.")
+
+
+def _arm_id(info: Mapping[str, Any]) -> str:
+    return "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.MachineLearningServices/workspaces/{}".format(
+        info["subscription_id"], info["resource_group"], info["name"]
+    )

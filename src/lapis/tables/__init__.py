@@ -1,0 +1,1 @@
+"""Rows and columns: files and queries read as tables, filtered and converted. Light; PyArrow is imported late."""

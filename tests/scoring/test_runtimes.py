@@ -1,0 +1,108 @@
+"""ONNX files are served as they are, and requests that wait together are one call of the model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from lapis.errors import ModelNotFoundException
+from lapis.scoring.request_formats import Request, parse
+from lapis.scoring.runtimes import onnx as onnx_runtime
+from lapis.scoring.tensors import SIGNATURES, Arrays, BadRequest, Runtime, Tensor, run_together
+from tests.serving import models
+
+WEIGHTS = numpy.random.default_rng(2).normal(size=(4, 3)).astype("float32")
+
+
+def test_an_onnx_file_tells_what_goes_in_and_what_comes_out(tmp_path: Path) -> None:
+    models.linear(tmp_path / "digits.onnx", WEIGHTS)
+    runtime = onnx_runtime.load(str(tmp_path))
+    assert runtime.inputs == [Tensor("pixels", "float32", (None, 4))]
+    assert runtime.outputs == [Tensor("digits", "float32", (None, 3))]
+    assert runtime.batches and list(runtime.signatures) == ["serving_default"]
+
+
+def test_a_converted_file_knows_every_name_of_its_signature(tmp_path: Path) -> None:
+    import onnx
+
+    path = str(models.linear(tmp_path / "digits.onnx", WEIGHTS))
+    model = onnx.load(path)
+    onnx.helper.set_model_props(model, {SIGNATURES: "predict,serve"})
+    onnx.save(model, path)
+    runtime = onnx_runtime.load(path)
+    assert list(runtime.signatures) == ["predict", "serve"] and runtime.default == "predict"
+    asked = parse(b'{"signature_name": "serve", "instances": [[1, 2, 3, 4]]}', None, runtime)
+    assert runtime.run(asked.signature, asked.inputs)["digits"].shape == (1, 3)
+
+
+def test_a_folder_without_one_onnx_file_is_told_with_what_is_there(tmp_path: Path) -> None:
+    (tmp_path / "model.pb").touch()
+    with pytest.raises(ModelNotFoundException, match=r"An ONNX model is one file \(.onnx\). In .*: model.pb"):
+        onnx_runtime.load(str(tmp_path))
+
+
+def test_a_sample_is_run_at_once_and_has_to_fit(tmp_path: Path) -> None:
+    model = models.linear(tmp_path / "digits.onnx", WEIGHTS)
+    sample = tmp_path / "sample.json"
+    sample.write_text(json.dumps({"data": [[1, 2, 3, 4]]}))
+    onnx_runtime.load(str(model), str(sample))
+    sample.write_text(json.dumps({"data": [[1, 2]]}))
+    with pytest.raises(BadRequest, match="has shape"):
+        onnx_runtime.load(str(model), str(sample))
+
+
+class Counted(Runtime):
+    """Passes calls on and counts them."""
+
+    def __init__(self, inner: Runtime) -> None:
+        super().__init__(inner.signatures, inner.default)
+        self.inner, self.calls = inner, 0
+
+    def run(self, signature: str, inputs: Arrays) -> Arrays:
+        self.calls += 1
+        return self.inner.run(signature, inputs)
+
+
+def rows(runtime: Runtime, *values: list[float]) -> Request:
+    return parse(json.dumps({"instances": values}).encode(), None, runtime)
+
+
+def test_requests_that_wait_together_are_one_call(tmp_path: Path) -> None:
+    runtime = Counted(onnx_runtime.load(str(models.linear(tmp_path / "digits.onnx", WEIGHTS))))
+    requests = [rows(runtime, *numpy.random.default_rng(n).random((n, 4)).tolist()) for n in (1, 3, 2)]
+    alone = [runtime.inner.run(each.signature, each.inputs)["digits"] for each in requests]
+    together = run_together(runtime, requests)
+    assert runtime.calls == 1
+    for one, all_at_once in zip(alone, together, strict=True):
+        assert numpy.allclose(one, all_at_once["digits"], atol=1e-6)
+
+
+def test_a_model_of_a_fixed_number_of_rows_is_called_for_each(tmp_path: Path) -> None:
+    runtime = Counted(onnx_runtime.load(str(models.linear(tmp_path / "one.onnx", WEIGHTS, rows=1))))
+    found = run_together(runtime, [rows(runtime, [1, 2, 3, 4]), rows(runtime, [4, 3, 2, 1])])
+    assert runtime.calls == 2 and [each["digits"].shape for each in found] == [(1, 3), (1, 3)]
+
+
+class Moody(Runtime):
+    """Fails where it meets a negative number, as a model may that looks up what it gets."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {"serving_default": ([Tensor("x", "any", None)], [Tensor("y", "any", None)])}, "serving_default"
+        )
+
+    def run(self, signature: str, inputs: Arrays) -> Arrays:
+        if (inputs["x"] < 0).any():
+            raise ValueError("negative")
+        return {"y": numpy.sqrt(inputs["x"])}
+
+
+def test_no_request_fails_for_the_fault_of_another() -> None:
+    runtime: Any = Moody()
+    good, bad, other = run_together(runtime, [rows(runtime, [4.0]), rows(runtime, [-1.0]), rows(runtime, [9.0, 1.0])])
+    assert good["y"].tolist() == [[2.0]] and other["y"].tolist() == [[3.0, 1.0]]
+    assert isinstance(bad, ValueError)
