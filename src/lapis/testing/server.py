@@ -53,16 +53,22 @@ class Home:
         return Workspace.create(name or f"test-{os.urandom(4).hex()}", show_output=False)
 
     def end(self, keep_files: bool = False) -> None:
-        """End the server, agents and scripts of this home at once, and remove its files."""
-        pid = self.server_pid
-        for process in {*processes_of(str(self.path)), *([] if pid is None else [pid])}:
+        """End the server, agents and scripts of this home at once, wait until they are gone, and remove its files."""
+        self._kill_all()
+        mounts.detach_below(str(self.path))
+        until(self._kill_all, lambda: f"These processes of {self.path} stay: {processes_of(str(self.path))}")
+        if not keep_files:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+    def _kill_all(self) -> bool:
+        """Whether there was nobody left to be killed. One that was just being started may not have been seen."""
+        found = processes_of(str(self.path))
+        for process in found:
             try:
                 os.kill(process, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        mounts.detach_below(str(self.path))
-        if not keep_files:
-            shutil.rmtree(self.path, ignore_errors=True)
+        return not found
 
 
 @contextmanager
