@@ -53,7 +53,7 @@ def test_who_opens_a_service_unless_it_is_told_otherwise() -> None:
     assert not rules.uses_keys("AKS", {"token_auth_enabled": True})
 
 
-def test_how_many_replicas() -> None:
+def test_a_service_has_as_many_replicas_as_its_kind_and_settings_say() -> None:
     def count(kind: str, **settings: Any) -> tuple[int, int]:
         told = rules.replicas(kind, settings, 4)
         return told["min"], told["max"]
@@ -142,7 +142,7 @@ def test_what_answered_once_is_started_again_after_longer_and_longer_pauses() ->
     assert steady["restarts"] == 1  # it had lived long enough: the next one counts as the first
 
 
-def test_azures_words() -> None:
+def test_how_a_service_fares_is_said_in_azures_words() -> None:
     assert rules.state_of(slot(), True) == "Transitioning"
     assert rules.state_of(slot(state="ready"), True) == "Healthy"
     assert rules.state_of(slot(state="ready"), False) == "Unhealthy"

@@ -82,7 +82,9 @@ def test_a_package_that_nobody_has_is_named(experiment: Experiment, script: Subm
         experiment.submit(config)
 
 
-def test_host_builds_nothing(finish: Submit, wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_built_when_runs_take_the_python_of_the_host(
+    finish: Submit, wheels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LAPIS_ENVIRONMENTS", "host")
     run = finish("import sys; print(sys.executable)", environment=environment_of(wheels, "lapistoy"))
     assert run.get_logs()["user_logs/std_log.txt"].splitlines()[-1] == sys.executable

@@ -17,6 +17,7 @@ from azureml.core.model import InferenceConfig
 from azureml.core.runconfig import PyTorchConfiguration
 from azureml.core.webservice import AksWebservice
 from lapis.cli.__main__ import main
+from lapis.machine.processes import family
 from lapis.sdk.compute.attached_compute import RayCompute
 from lapis.testing import Home, until, until_written
 from tests.ray_cluster import RayCluster
@@ -134,8 +135,10 @@ def test_a_run_is_cancelled_with_all_its_processes(
     code = f"import os, time; open({str(here)!r}, 'w').write('here\\n'); time.sleep(600)"
     run = experiment.submit(config(script(code)))
     until_written(here, seconds=SOON)
+    assert family(f"AZUREML_RUN_ID={run.id}", [])
     run.cancel()
     until(lambda: run.get_status() == "Canceled", seconds=SOON)
+    until(lambda: not family(f"AZUREML_RUN_ID={run.id}", []))
 
 
 def test_a_run_that_ray_has_no_room_for_says_so_and_is_cancelled_at_once(

@@ -449,8 +449,10 @@ def test_an_endpoint_splits_requests_between_its_versions(deploy: Deploy, model:
 
 def test_a_killed_worker_is_replaced(deploy: Deploy) -> None:
     service = deploy()
-    os.kill(service.run(ASKED)["pid"], signal.SIGKILL)
+    killed = service.run(ASKED)["pid"]
+    os.kill(killed, signal.SIGKILL)
     until(lambda: ask(service.scoring_uri)[0] == 200)
+    assert service.run(ASKED)["pid"] != killed
 
 
 def test_a_killed_front_comes_back_at_the_same_address(deploy: Deploy) -> None:
