@@ -12,6 +12,7 @@ import peers
 from measure import Asked, Clock, Figure, Options, Reading, alone
 from sqlalchemy import Table, insert, select
 
+from lapis.domain.job import Job
 from lapis.domain.run import SCRIPT_RUN, RunRecord, RunState, Step
 from lapis.sdk.config.runconfig import RunConfiguration, to_run_definition
 from lapis.server.control.shelf import Shelf, open_shelf
@@ -66,7 +67,7 @@ def _fill(shelf: Shelf) -> str:
         tags={"model": "resnet", "quick": None},
         properties={"ContentSnapshotId": "0" * 64},
         definition=to_run_definition(RunConfiguration()),
-        job={"script": "train.py", "arguments": ["--rate", "0.1"]},
+        job=Job(script="train.py", arguments=("--rate", "0.1")),
     )
     shelf.runs.add(example, new_experiment("e", now))
     with shelf.database.write() as connection:

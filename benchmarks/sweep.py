@@ -21,6 +21,7 @@ from measure import Asked, Clock, Figure, Options, Reading, alone, family_cpu
 
 from azureml.core import Experiment, ScriptRunConfig
 from azureml.train.hyperdrive import HyperDriveConfig, HyperDriveRun, RandomParameterSampling, uniform
+from lapis.domain.job import Job, Search, TrialTemplate
 from lapis.domain.metrics import Point
 from lapis.domain.run import RunState, end
 from lapis.server.app import make_system
@@ -172,10 +173,9 @@ def _drive(system: Any, workspace_id: str, snapshot_id: str, run_id: str, trials
         "policy": {"name": "Bandit", "properties": {"slack_factor": 0.5}},
         "metric": "score", "goal": "maximize", "max_total": trials, "max_concurrent": AT_ONCE, "max_minutes": 1000,
     }  # fmt: skip
-    job = {"script": "train.py", "arguments": []}
-    trial = {"job": job, "definition": {"arguments": []}, "properties": {}, "uses": []}
+    trial = TrialTemplate(Job(script="train.py"), {"arguments": []})
     new = NewRun("controller", run_id, run_id, "hyperdrive", snapshot_id=snapshot_id, target="local",
-                 sweep={"spec": spec, "trial": trial})  # fmt: skip
+                 sweep=Search(spec, trial))  # fmt: skip
     system.runs.create(USER, workspace_id, [new])
     system.sweeps._one_pass()
     seconds = []

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Response
 
 from lapis.server.api.system import TheActor, TheSystem, answer
-from lapis.server.control.environments import Wish
+from lapis.server.control.environments import EnvironmentWish
 
 router = APIRouter(prefix="/workspaces/{workspace_id}/environments")
 
@@ -25,17 +25,17 @@ def register(system: TheSystem, actor: TheActor, workspace_id: str, definition: 
 
 
 @router.post("/resolve")
-def resolve(system: TheSystem, actor: TheActor, workspace_id: str, wish: Wish) -> Response:
+def resolve(system: TheSystem, actor: TheActor, workspace_id: str, wish: EnvironmentWish) -> Response:
     return answer(system.environments.resolve(actor, workspace_id, wish))
 
 
 @router.post("/details")
-def details(system: TheSystem, actor: TheActor, workspace_id: str, wish: Wish) -> Response:
+def details(system: TheSystem, actor: TheActor, workspace_id: str, wish: EnvironmentWish) -> Response:
     return answer(system.environments.details(actor, workspace_id, wish))
 
 
 @router.post("/builds")
-def build(system: TheSystem, actor: TheActor, workspace_id: str, wish: Wish) -> Response:
+def build(system: TheSystem, actor: TheActor, workspace_id: str, wish: EnvironmentWish) -> Response:
     return answer(system.environments.build(actor, workspace_id, wish), 201)
 
 

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Response
 
 from lapis.server.api.system import TheActor, TheSystem, answer
-from lapis.server.control.images import NewImage
+from lapis.server.control.images import ImageChange, NewImage
 from lapis.server.control.profiles import NewProfile
 from lapis.server.store.assets import PACKAGE
 
 router = APIRouter(prefix="/workspaces/{workspace_id}")
+Asked = Annotated[Any, Body()]  # read by what it becomes
 
 
 @router.get("/images")
@@ -21,8 +22,8 @@ def find(system: TheSystem, actor: TheActor, workspace_id: str) -> Response:
 
 
 @router.post("/images")
-def create(system: TheSystem, actor: TheActor, workspace_id: str, new: NewImage) -> Response:
-    return answer(system.images.create(actor, workspace_id, new), 201)
+def create(system: TheSystem, actor: TheActor, workspace_id: str, new: Asked) -> Response:
+    return answer(system.images.create(actor, workspace_id, NewImage.checked(new, "image")), 201)
 
 
 @router.get("/images/{name}")
@@ -36,15 +37,8 @@ def version(system: TheSystem, actor: TheActor, workspace_id: str, name: str, ve
 
 
 @router.patch("/images/{name}/{version}")
-def change(
-    system: TheSystem,
-    actor: TheActor,
-    workspace_id: str,
-    name: str,
-    version: int,
-    changes: Annotated[dict[str, Any], Body()],
-) -> Response:
-    return answer(system.images.change(actor, workspace_id, name, version, changes))
+def change(system: TheSystem, actor: TheActor, workspace_id: str, name: str, version: int, change: Asked) -> Response:
+    return answer(system.images.change(actor, workspace_id, name, version, ImageChange.checked(change, "change")))
 
 
 @router.delete("/images/{name}/{version}")
@@ -54,8 +48,8 @@ def delete(system: TheSystem, actor: TheActor, workspace_id: str, name: str, ver
 
 
 @router.post("/packages")
-def package(system: TheSystem, actor: TheActor, workspace_id: str, new: NewImage) -> Response:
-    return answer(system.images.create(actor, workspace_id, new, PACKAGE), 201)
+def package(system: TheSystem, actor: TheActor, workspace_id: str, new: Asked) -> Response:
+    return answer(system.images.create(actor, workspace_id, NewImage.checked(new, "image"), PACKAGE), 201)
 
 
 @router.get("/packages/{name}/{version}")
@@ -64,8 +58,8 @@ def get_package(system: TheSystem, actor: TheActor, workspace_id: str, name: str
 
 
 @router.post("/profiles")
-def profile(system: TheSystem, actor: TheActor, workspace_id: str, new: NewProfile) -> Response:
-    return answer(system.profiles.create(actor, workspace_id, new), 201)
+def profile(system: TheSystem, actor: TheActor, workspace_id: str, new: Asked) -> Response:
+    return answer(system.profiles.create(actor, workspace_id, NewProfile.checked(new, "profile")), 201)
 
 
 @router.get("/profiles/{name}")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Response
 
+from lapis.domain.deployment import NewKey, NewService, ServiceChange
 from lapis.server.api.system import TheActor, TheSystem, answer
-from lapis.server.control.services import Change, NewService
 
 router = APIRouter(prefix="/workspaces/{workspace_id}/services")
+Asked = Annotated[Any, Body()]  # read by what it becomes
 
 
 @router.get("")
@@ -18,8 +19,8 @@ def find(system: TheSystem, actor: TheActor, workspace_id: str) -> Response:
 
 
 @router.post("")
-def deploy(system: TheSystem, actor: TheActor, workspace_id: str, new: NewService) -> Response:
-    return answer(system.services.deploy(actor, workspace_id, new), 201)
+def deploy(system: TheSystem, actor: TheActor, workspace_id: str, new: Asked) -> Response:
+    return answer(system.services.deploy(actor, workspace_id, NewService.checked(new, "service")), 201)
 
 
 @router.get("/{name}")
@@ -28,8 +29,8 @@ def get(system: TheSystem, actor: TheActor, workspace_id: str, name: str) -> Res
 
 
 @router.patch("/{name}")
-def update(system: TheSystem, actor: TheActor, workspace_id: str, name: str, change: Change) -> Response:
-    return answer(system.services.update(actor, workspace_id, name, change))
+def update(system: TheSystem, actor: TheActor, workspace_id: str, name: str, change: Asked) -> Response:
+    return answer(system.services.update(actor, workspace_id, name, ServiceChange.checked(change, "change")))
 
 
 @router.delete("/{name}")
@@ -57,15 +58,8 @@ def keys(system: TheSystem, actor: TheActor, workspace_id: str, name: str) -> Re
 
 
 @router.post("/{name}/keys")
-def regenerate(
-    system: TheSystem,
-    actor: TheActor,
-    workspace_id: str,
-    name: str,
-    which: Annotated[str, Body()],
-    key: Annotated[str | None, Body()] = None,
-) -> Response:
-    return answer(system.services.regenerate(actor, workspace_id, name, which, key))
+def regenerate(system: TheSystem, actor: TheActor, workspace_id: str, name: str, new: Asked) -> Response:
+    return answer(system.services.regenerate(actor, workspace_id, name, NewKey.checked(new, "key")))
 
 
 @router.post("/{name}/token")
@@ -75,16 +69,18 @@ def token(system: TheSystem, actor: TheActor, workspace_id: str, name: str) -> R
 
 @router.post("/{name}/versions/{version}")
 def create_version(
-    system: TheSystem, actor: TheActor, workspace_id: str, name: str, version: str, change: Change
+    system: TheSystem, actor: TheActor, workspace_id: str, name: str, version: str, change: Asked
 ) -> Response:
-    return answer(system.services.create_version(actor, workspace_id, name, version, change), 201)
+    asked = ServiceChange.checked(change, "change")
+    return answer(system.services.create_version(actor, workspace_id, name, version, asked), 201)
 
 
 @router.patch("/{name}/versions/{version}")
 def update_version(
-    system: TheSystem, actor: TheActor, workspace_id: str, name: str, version: str, change: Change
+    system: TheSystem, actor: TheActor, workspace_id: str, name: str, version: str, change: Asked
 ) -> Response:
-    return answer(system.services.update_version(actor, workspace_id, name, version, change))
+    asked = ServiceChange.checked(change, "change")
+    return answer(system.services.update_version(actor, workspace_id, name, version, asked))
 
 
 @router.delete("/{name}/versions/{version}")

@@ -74,10 +74,10 @@ def answer(value: Any, status: int = 200) -> Response:
 
 def run_view(system: System, run: RunRecord) -> dict[str, Any]:
     """A run as clients see it: with its status and stages worked out, without what is ours alone."""
-    body = run.to_json()
+    body = run._replace(job=None, sweep=None).to_json()
     for ours in ("nonce", "handle", "job", "launches", "made_by"):
         body.pop(ours)
-    body["sweep"] = None if run.sweep is None else run.sweep["spec"]
+    body["sweep"] = None if run.sweep is None else run.sweep.spec
     now = system.now()
     body["status"] = rules.status(run, now)
     body["started_at"] = run.started_at

@@ -10,9 +10,10 @@ from typing import Any
 
 from lapis.domain import compute as rules
 from lapis.domain.compute import IDLE, LEAVING, PREEMPTED, RUNNING, Cluster, Node, Wants
+from lapis.domain.job import Job
 from lapis.domain.run import RunRecord, check_labels
 from lapis.domain.vm_sizes import vm_size
-from lapis.engines.base import Engine, Place
+from lapis.engines.base import Engine, NodeHandle
 from lapis.errors import ComputeTargetException, Conflict
 from lapis.server.control.access import Actor
 from lapis.server.control.fleet import LOCAL, Fleet
@@ -137,9 +138,9 @@ class Computes:
         self._wake()
         return [node.id for node in chosen]
 
-    def check_job(self, workspace_id: str, target: str | None, job: Mapping[str, Any]) -> list[str]:
+    def check_job(self, workspace_id: str, target: str | None, job: Job) -> list[str]:
         """Raise if a run could never start there; what else the user should know."""
-        nodes = int(job.get("node_count") or 1)
+        nodes = job.node_count
         if target in (None, LOCAL):
             if nodes != 1:
                 raise ComputeTargetException(
@@ -244,7 +245,7 @@ class Computes:
     def fresh(self, asset: Asset) -> Asset:
         return self._shelf.assets.get(asset.workspace_id, asset.id)
 
-    def places_of(self, run: RunRecord) -> list[Place]:
+    def places_of(self, run: RunRecord) -> list[NodeHandle]:
         """The nodes that a run has, in their order; none on a target without nodes."""
         found = (
             self._shelf.assets.find(run.workspace_id, COMPUTE, run.target) if run.target not in (None, LOCAL) else []

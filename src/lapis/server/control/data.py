@@ -13,6 +13,7 @@ from typing import Any
 from lapis.domain import database
 from lapis.domain.addresses import Rule, refusal
 from lapis.domain.data import check_dataset_name, check_datastore_name
+from lapis.domain.job import DatasetInput
 from lapis.domain.object_store import check_object_store, credential_type, hosts_of
 from lapis.domain.run import check_labels, check_text
 from lapis.errors import Conflict, NotFound, UserErrorException
@@ -296,8 +297,9 @@ class Data:
     def of_run(self, actor: Actor, workspace_id: str, run_id: str) -> list[dict[str, Any]]:
         """The datasets that a run read or wrote, what it calls them, and how it got them."""
         actor.may_read(workspace_id)
-        inputs = (self._shelf.runs.get(workspace_id, run_id).job or {}).get("inputs") or []
-        modes = {each["name"]: each["mode"] for each in inputs if each["type"] == "dataset"}
+        job = self._shelf.runs.get(workspace_id, run_id).job
+        inputs = job.inputs if job is not None else ()
+        modes = {each.name: each.mode for each in inputs if isinstance(each, DatasetInput)}
         return [
             {
                 "id": use.asset_id,

@@ -21,7 +21,7 @@ _LATEST = "latest"
 
 
 @dataclass(frozen=True)
-class Wish:
+class EnvironmentWish:
     """An environment that somebody wants resolved or built."""
 
     __pydantic_config__ = {"extra": "forbid"}
@@ -147,12 +147,12 @@ class Environments:
 
     # -- resolved and built
 
-    def resolve(self, actor: Actor, workspace_id: str, wish: Wish) -> dict[str, Any]:
+    def resolve(self, actor: Actor, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
         actor.may_read(workspace_id)
         resolved = self._workshop.resolve(wish.definition, wish.strict, wish.container, wish.mpi, wish.horovod_in)
         return {**self._lock_view(resolved), "built": self._workshop.ready(resolved.lock.hash)}
 
-    def build(self, actor: Actor, workspace_id: str, wish: Wish) -> dict[str, Any]:
+    def build(self, actor: Actor, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
         """See to it that it is built, whether or not a run waits for it."""
         actor.may_change_workspace()
         resolved = self._workshop.resolve(wish.definition, wish.strict, wish.container)
@@ -172,7 +172,7 @@ class Environments:
         self._workshop.lock(lock_hash)
         return self._workshop.log(lock_hash, offset)
 
-    def details(self, actor: Actor, workspace_id: str, wish: Wish) -> dict[str, Any]:
+    def details(self, actor: Actor, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
         """What SDK v1 tells of an environment's image; here of the folder that stands for it."""
         lock = self.resolve(actor, workspace_id, wish)
         folder = f"{self._workshop.root}/{lock['lock']}"

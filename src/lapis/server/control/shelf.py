@@ -11,6 +11,7 @@ from lapis.server.store.database import Database
 from lapis.server.store.files import FileStore
 from lapis.server.store.metrics import MetricStore
 from lapis.server.store.runs import RunStore
+from lapis.server.store.services import ServiceStore
 from lapis.server.store.snapshots import SnapshotStore
 from lapis.server.store.workspaces import WorkspaceStore
 
@@ -24,12 +25,14 @@ class Shelf:
     files: FileStore
     snapshots: SnapshotStore
     assets: AssetStore
+    services: ServiceStore
     blobs: BlobFolder
 
 
 def open_shelf(home: str) -> Shelf:
     database = Database(os.path.join(home, "lapis.db"))
     blobs = BlobFolder(os.path.join(home, "blobs"))
+    assets = AssetStore(database)
     return Shelf(
         database=database,
         workspaces=WorkspaceStore(database),
@@ -37,6 +40,7 @@ def open_shelf(home: str) -> Shelf:
         metrics=MetricStore(database),
         files=FileStore(database, blobs, os.path.join(home, "live")),
         snapshots=SnapshotStore(database, blobs),
-        assets=AssetStore(database),
+        assets=assets,
+        services=ServiceStore(assets),
         blobs=blobs,
     )

@@ -10,13 +10,16 @@ from __future__ import annotations
 import json
 import logging
 import math
+import shlex
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from lapis.domain import run as rules
 from lapis.domain import spaces
+from lapis.domain.job import Job
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.sweeps import (
     BAYESIAN,
@@ -114,7 +117,7 @@ class Sweeps:
         run = self._runs.get(actor, workspace_id, run_id)
         if run.sweep is None:
             raise UserErrorException(f"Run {run_id} is no hyperparameter search.")
-        spec = check_spec(run.sweep["spec"])
+        spec = check_spec(run.sweep.spec)
         earlier = [trial for each in spec.resume_from for trial in self._table(workspace_id, each, spec)]
         return {"trials": self._table(workspace_id, run_id, spec), "earlier": earlier}
 
@@ -217,7 +220,12 @@ class Sweeps:
         if run.ended or key in self._live:  # it was made by the same request, sent again after a lost reply
             return
         assert run.sweep is not None
-        spec = check_spec(run.sweep["spec"])
+        if run.sweep.wrong:
+            reason = " ".join(run.sweep.wrong)
+            error = {"code": "UserError", "message": reason}
+            self._runs.sweep_ended(run, RunState.FAILED, f"The search cannot go on: {reason}", error, {})
+            return
+        spec = check_spec(run.sweep.spec)
         self._homes.setdefault(run.id, set()).add(key)
         children = self._children(*key)
         for child in children:
@@ -396,20 +404,18 @@ def _trial(sweep_id: str, child: RunRecord, values: list[float]) -> Trial:
         values=values,
         state=child.state.value if child.ended else None,
         asked_to_stop=child.cancel_requested,
-        resumes=(child.job or {}).get("resumes"),
+        resumes=child.job.resumes if child.job is not None else None,
     )
 
 
 def _new_run(sweep: RunRecord, start: Start) -> NewRun:
     """What the search runs, with this trial's parameters after the fixed arguments."""
     assert sweep.sweep is not None
-    trial: Mapping[str, Any] = sweep.sweep["trial"]
-    child_id, more = _child_id(sweep.id, start.number), spaces.as_arguments(start.parameters)
-    resumed = ["--resume-from", "$AZUREML_DATAREFERENCE_MODEL_LOCATION"] if start.resumes else []
-    job = {**trial["job"], "resumes": start.resumes, **_with_arguments(trial["job"], [*more, *resumed])}
-    if job.get("outputs"):  # each run has a place of its own to write to
-        job["outputs"] = json.loads(json.dumps(job["outputs"]).replace(sweep.id, child_id))
-    definition = {**trial["definition"], **_with_arguments(trial["definition"], [*more, *resumed])}
+    trial, child_id = sweep.sweep.trial, _child_id(sweep.id, start.number)
+    more = spaces.as_arguments(start.parameters)
+    more += ["--resume-from", "$AZUREML_DATAREFERENCE_MODEL_LOCATION"] if start.resumes else []
+    outputs = tuple(output.of_run(sweep.id, child_id) for output in trial.job.outputs)  # a place for each run
+    job = replace(_with_arguments(trial.job, more), resumes=start.resumes, outputs=outputs)
     return NewRun(
         experiment=sweep.experiment,
         run_id=child_id,
@@ -417,27 +423,34 @@ def _new_run(sweep: RunRecord, start: Start) -> NewRun:
         type=rules.SCRIPT_RUN,
         parent_id=sweep.id,
         tags={HYPERPARAMETERS: json.dumps(start.parameters)},
-        properties=dict(trial["properties"]),
-        definition=definition,
+        properties=dict(trial.properties),
+        definition=_definition_with(trial.definition, more),
         snapshot_id=sweep.snapshot_id,
         target=sweep.target,
         job=job,
-        uses=[tuple(use) for use in trial["uses"]],
+        uses=[(asset_id, role, name) for asset_id, role, name in trial.uses],
         accepted=f"Started by the search {sweep.id}",
         created_by=sweep.created_by,
     )
 
 
-def _with_arguments(of: Mapping[str, Any], more: list[str]) -> dict[str, Any]:
+def _with_arguments(job: Job, more: list[str]) -> Job:
     """Arguments after those of the script, or of the command where there is no script."""
-    import shlex
+    if not job.command:
+        return replace(job, arguments=(*job.arguments, *more))
+    if isinstance(job.command, str):
+        return replace(job, command=" ".join([job.command, *map(shlex.quote, more)]))
+    return replace(job, command=(*job.command, *more))
 
-    command = of.get("command")
+
+def _definition_with(definition: Mapping[str, Any], more: list[str]) -> dict[str, Any]:
+    """The same in what the run shows of itself."""
+    command = definition.get("command")
     if not command:
-        return {"arguments": [*(of.get("arguments") or []), *more]}
+        return {**definition, "arguments": [*(definition.get("arguments") or []), *more]}
     if isinstance(command, str):
-        return {"command": " ".join([command, *map(shlex.quote, more)])}
-    return {"command": [*command, *more]}
+        return {**definition, "command": " ".join([command, *map(shlex.quote, more)])}
+    return {**definition, "command": [*command, *more]}
 
 
 def _facts(live: _Live, ended: str) -> dict[str, str]:

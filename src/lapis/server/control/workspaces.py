@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lapis.domain.run import check_experiment_name, check_labels
-from lapis.domain.services import EXPERIMENT as SERVICES
+from lapis.domain.service import EXPERIMENT as SERVICES
 from lapis.errors import Conflict, NotFound, UserErrorException, WorkspaceException
 from lapis.server.control.access import Actor
 from lapis.server.control.shelf import Shelf
-from lapis.server.store.assets import SERVICE
 
 DEFAULT = ("local", "local", "default")  # subscription, resource group and name of the workspace that always exists
 _NAME = re.compile(r"[a-zA-Z0-9][\w-]{1,32}", re.ASCII)
@@ -93,7 +92,7 @@ class Workspaces:
     def delete(self, actor: Actor, workspace_id: str) -> None:
         actor.may_change_workspace()
         workspace = self.get(actor, workspace_id)
-        services = [each.name for each in self._shelf.assets.find(workspace_id, SERVICE)]
+        services = [each.name for each in self._shelf.services.of_workspace(workspace_id)]
         if services:
             raise Conflict(
                 f"Workspace '{workspace['name']}' has services: {', '.join(services)}. Delete them first; `lapis "

@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from lapis.domain.run import RunRecord, RunState
-from lapis.domain.services import SERVICE_RUN
+from lapis.domain.service import SERVICE_RUN
 from lapis.errors import Conflict, NotFound
 from lapis.server.store.database import Database
 from lapis.server.store.prepared import Prepared

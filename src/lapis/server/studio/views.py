@@ -54,7 +54,7 @@ def _trials(system: System, search: RunRecord, children: list[RunRecord]) -> dic
     """Of the runs of a hyperparameter search, by id: what each tried, how well it did, and why it was stopped."""
     if search.sweep is None:
         return {}
-    spec, ids = search.sweep["spec"], [child.id for child in children]
+    spec, ids = search.sweep.spec, [child.id for child in children]
     best = "max" if spec["goal"] == "maximize" else "min"
     series = system.shelf.metrics.summaries(search.workspace_id, ids, spec["metric"])
     return {
