@@ -14,7 +14,7 @@ from lapis.domain import frames
 from lapis.sdk.runs.experiment import Experiment
 from lapis.sdk.workspace.workspace import Workspace
 from lapis.server.control.access import Access
-from tests.conftest import Home
+from lapis.testing import Home
 
 
 class Reply:

@@ -24,7 +24,7 @@ from azureml.train.hyperdrive import GridParameterSampling, HyperDriveConfig, Pr
 from lapis.client import local_server
 from lapis.domain import frames
 from lapis.domain.metrics import ARTIFACT_PREFIX, Point, to_line
-from tests.conftest import Home
+from lapis.testing import Home
 from tests.needs import need
 from tests.server.browser import Browser
 
