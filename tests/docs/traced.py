@@ -29,8 +29,9 @@ def _note_calls() -> None:
         if event != "call" or code in known:
             return
         known.add(code)
-        if code.co_filename.startswith({sources!r}):
-            line = "%s %s\\n" % (code.co_filename[len({sources!r}) + 1 :], code.co_qualname)
+        file = os.path.realpath(code.co_filename)  # a script has the packages by a link
+        if file.startswith({sources!r}):
+            line = "%s %s\\n" % (file[len({sources!r}) + 1 :], code.co_qualname)
             notes = os.open({notes!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             os.write(notes, line.encode())
             os.close(notes)
