@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lapis.domain import job as job_module
@@ -117,6 +117,7 @@ def refused(kind: type[Value], value: Any) -> str:
     return str(caught.value.message)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no fault of a job
 @given(_jobs)
 def test_a_job_is_the_same_after_a_journey(job: Job) -> None:
     assert Job.from_json(through_json(job)) == job

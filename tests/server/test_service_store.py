@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lapis.errors import NotFound, WebserviceException
-from lapis.server.control.shelf import Shelf, open_shelf
+from lapis.server.control.stores import Stores, open_stores
 from lapis.server.store.assets import SERVICE, Asset
 from tests.domain.service_samples import FULL_SERVICE
 
@@ -17,38 +17,38 @@ KEPT = replace(FULL_SERVICE, workspace_id="w")
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Iterator[Shelf]:
-    opened = open_shelf(str(tmp_path))
+def stores(tmp_path: Path) -> Iterator[Stores]:
+    opened = open_stores(str(tmp_path))
     opened.workspaces.add({"id": "w", "subscription_id": "s", "resource_group": "g", "name": "w"})
     yield opened
     opened.database.close()
 
 
-def test_a_service_comes_back_as_it_was_kept(shelf: Shelf) -> None:
-    shelf.services.add(KEPT)
-    found = shelf.services.get("w", KEPT.id)
-    assert found == KEPT == shelf.services.named("w", KEPT.name)
-    assert shelf.services.of_workspace("w") == [KEPT] == shelf.services.all() and shelf.services.count() == 1
+def test_a_service_comes_back_as_it_was_kept(stores: Stores) -> None:
+    stores.services.add(KEPT)
+    found = stores.services.get("w", KEPT.id)
+    assert found == KEPT == stores.services.named("w", KEPT.name)
+    assert stores.services.of_workspace("w") == [KEPT] == stores.services.all() and stores.services.count() == 1
 
 
-def test_there_is_one_service_of_a_name(shelf: Shelf) -> None:
-    shelf.services.add(KEPT)
+def test_there_is_one_service_of_a_name(stores: Stores) -> None:
+    stores.services.add(KEPT)
     with pytest.raises(WebserviceException, match="A service named 'abc' is being made already"):
-        shelf.services.add(replace(KEPT, id="another"))
+        stores.services.add(replace(KEPT, id="another"))
 
 
-def test_a_change_sees_the_service_as_it_is_now(shelf: Shelf) -> None:
-    shelf.services.add(KEPT)
-    shelf.services.change(KEPT, lambda found: replace(found, target="other"))
-    changed = shelf.services.change(KEPT, lambda found: replace(found, updated_at=9.0))
-    assert changed == replace(KEPT, target="other", updated_at=9.0) == shelf.services.get("w", KEPT.id)
-    shelf.services.remove(KEPT)
-    assert shelf.services.named("w", KEPT.name) is None
+def test_a_change_sees_the_service_as_it_is_now(stores: Stores) -> None:
+    stores.services.add(KEPT)
+    stores.services.change(KEPT, lambda found: replace(found, target="other"))
+    changed = stores.services.change(KEPT, lambda found: replace(found, updated_at=9.0))
+    assert changed == replace(KEPT, target="other", updated_at=9.0) == stores.services.get("w", KEPT.id)
+    stores.services.remove(KEPT)
+    assert stores.services.named("w", KEPT.name) is None
     with pytest.raises(NotFound):
-        shelf.services.change(KEPT, lambda found: found)
+        stores.services.change(KEPT, lambda found: found)
 
 
-def test_a_row_with_fields_of_another_release_is_read(shelf: Shelf) -> None:
+def test_a_row_with_fields_of_another_release_is_read(stores: Stores) -> None:
     body = {**KEPT.to_json(), "of_another_release": 1, "settings": {"auth_enabled": True, "of_another_release": 1}}
-    shelf.assets.add(Asset(KEPT.id, "w", SERVICE, KEPT.name, KEPT.created_at, body=body), lambda newest: None)
-    assert shelf.services.get("w", KEPT.id) == KEPT
+    stores.assets.add(Asset(KEPT.id, "w", SERVICE, KEPT.name, KEPT.created_at, body=body), lambda newest: None)
+    assert stores.services.get("w", KEPT.id) == KEPT

@@ -13,20 +13,24 @@ from typing import Any
 
 from lapis.domain import run as rules
 from lapis.domain.compute import Wants
-from lapis.domain.job import Job, ServicePart
-from lapis.domain.launch import FrontLaunch, Recovery, Work
+from lapis.domain.job import Job
+from lapis.domain.launch import Recovery, Work
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.service import EXPERIMENT as SERVICES
 from lapis.engines.base import Engine, Handle, JobSpec, JobState, NodeHandle
+from lapis.environments.environment_builds import EnvironmentBuilds
 from lapis.errors import AzureMLException, NotFound, StorageFull, UserErrorException
 from lapis.machine import processes
 from lapis.server.control.access import Access
 from lapis.server.control.computes import Computes
+from lapis.server.control.events import Events
 from lapis.server.control.fleet import LOCAL, Fleet
 from lapis.server.control.jobs import Address, launch_of, recovery_of
 from lapis.server.control.runs import BUILD_LOG, Runs, queue
-from lapis.server.control.shelf import Shelf
-from lapis.server.control.workshop import Workshop
+from lapis.server.control.service_fronts import ServiceFronts
+from lapis.server.control.service_keeper import ServiceKeeper
+from lapis.server.control.stores import Stores
+from lapis.server.control.waiting import WaitingRuns
 from lapis.server.store.assets import Asset
 from lapis.server.store.runs import Queued
 
@@ -42,57 +46,55 @@ class Reconciler:
 
     def __init__(
         self,
-        shelf: Shelf,
+        stores: Stores,
         runs: Runs,
         computes: Computes,
         fleet: Fleet,
-        workshop: Workshop,
+        builds: EnvironmentBuilds,
         access: Access,
         address: Address,
         max_runs: int,
+        fronts: ServiceFronts,
+        keeper: ServiceKeeper,
+        waiting: WaitingRuns,
+        events: Events,
         now: Callable[[], float],
     ) -> None:
-        self._shelf = shelf
+        self._stores = stores
         self._runs = runs
         self._computes = computes
         self._fleet = fleet
-        self._workshop = workshop
+        self._builds = builds
         self._access = access
         self._address = address
         self._max_runs = max_runs
+        self._fronts = fronts
+        self._keeper = keeper
+        self._waiting = waiting
         self._now = now
         self._wake = threading.Event()
         self._stopping = False
         self._asked_to_stop: dict[str, float] = {}
         self._tracked: dict[str, tuple[Engine, Handle]] = {}  # jobs that something lies around of, by run
-        self._places: dict[str, int] = {}
-        self._waits: dict[str, tuple[str, str]] = {}  # why, and what ends it: of runs that wait for nodes
-        self._engine_waits: dict[
-            str, tuple[str, str]
-        ] = {}  # the same, of runs that wait for their cluster to have room
         self._wanted: dict[str, tuple[int, int]] = {}
         self._build_log_told: dict[str, int] = {}  # by run
         self._served: dict[str, int] = {}  # the last launch of each experiment, by number
-        self.look_after_services: Callable[[], None] = lambda: None
         self._troubled: dict[str, str] = {}  # by run: why it could not be minded, as the log has it
-        self.service_secrets: Callable[[RunRecord, ServicePart], FrontLaunch | None] = lambda run, part: None
         self._host = socket.gethostname()
         self._owned_seen = 0.0
         self._thread = threading.Thread(target=self._loop, name="reconciler", daemon=True)
+        events.on_work(self._wake.set)
 
     def start(self) -> None:
-        for workspace_id, run_id in self._shelf.files.unsealed():  # a server killed between verdict and sealing
+        for workspace_id, run_id in self._stores.files.unsealed():  # a server killed between verdict and sealing
             try:
-                if self._shelf.runs.get(workspace_id, run_id).ended:
-                    self._shelf.files.seal(workspace_id, run_id)
+                if self._stores.runs.get(workspace_id, run_id).ended:
+                    self._stores.files.seal(workspace_id, run_id)
             except NotFound:
-                self._shelf.files.forget(workspace_id, run_id)
+                self._stores.files.forget(workspace_id, run_id)
         engine = self._fleet.engine(LOCAL)
         self._tracked.update((job_id, (engine, handle)) for job_id, handle in engine.left().items())
         self._thread.start()
-
-    def wake(self) -> None:
-        self._wake.set()
 
     def stop(self) -> None:
         self._stopping = True
@@ -110,14 +112,14 @@ class Reconciler:
 
     def one_pass(self) -> None:
         try:
-            launched = self._shelf.runs.launched()
+            launched = self._stores.runs.launched()
             self._mind_launched(launched)
             if self._now() - self._owned_seen > _OWNED_EVERY:
                 self._owned_seen = self._now()
-                self._mind_interactive(self._shelf.runs.owned())
-            self.look_after_services()
-            self._mind_building(self._shelf.runs.building())
-            queued = self._shelf.runs.queued()
+                self._mind_interactive(self._stores.runs.owned())
+            self._keeper.look_after()
+            self._mind_building(self._stores.runs.building())
+            queued = self._stores.runs.queued()
             self._forget_ended({run.id for run in launched} | {run.id for run in queued})
             self._serve(queued, launched)
         except AzureMLException as error:  # a full disk, say: the next pass tries again
@@ -139,7 +141,7 @@ class Reconciler:
                     waits[run.id] = (engine.explain(run.handle or {}), "ends when the cluster has room for it")
                 else:
                     self._alone(run, self._mind_one, run, engine, state)
-        self._engine_waits = waits
+        self._waiting.for_room = waits
         for run_id in set(self._asked_to_stop) - {run.id for run in launched}:
             del self._asked_to_stop[run_id]
 
@@ -167,7 +169,7 @@ class Reconciler:
             self._troubled[run.id] = repr(error)
 
     def _lost(self, run: RunRecord, engine: Engine) -> None:
-        run = self._shelf.runs.get(run.workspace_id, run.id)
+        run = self._stores.runs.get(run.workspace_id, run.id)
         if run.ended:
             return  # it told its verdict between our look and now
         if run.launches >= MOST_LAUNCHES:
@@ -181,7 +183,7 @@ class Reconciler:
 
     def _gone(self, run: RunRecord, engine: Engine) -> None:
         """A node died under it. It fails with the reason, or begins again if it may."""
-        run = self._shelf.runs.get(run.workspace_id, run.id)
+        run = self._stores.runs.get(run.workspace_id, run.id)
         if run.ended:
             return
         why = engine.explain(run.handle or {})
@@ -208,7 +210,7 @@ class Reconciler:
         """Remove what is left of jobs whose runs have ended. An agent does so itself, unless it is killed before."""
         if not self._tracked.keys() - going:
             return
-        going |= {run.id for run in self._shelf.runs.owned()}
+        going |= {run.id for run in self._stores.runs.owned()}
         for job_id in self._tracked.keys() - going:
             engine, handle = self._tracked[job_id]
             if engine.poll([handle]) == [JobState.LOST]:  # while it lives it may still be at it
@@ -241,7 +243,7 @@ class Reconciler:
     def _mind_building(self, runs: list[RunRecord]) -> None:
         """One build for each lock, however many runs wait for it; each of them is told how it goes."""
         locks = {run.id: run.job.environment.lock for run in runs if run.job and run.job.environment}
-        self._workshop.keep_only(locks.values())
+        self._builds.keep_only(locks.values())
         for run in runs:
             if run.id in locks:
                 self._alone(run, self._mind_build, run, locks[run.id])
@@ -249,25 +251,25 @@ class Reconciler:
                 self._alone(run, self._refuse, run, " ".join(run.job.wrong if run.job is not None else ()))
 
     def _mind_build(self, run: RunRecord, lock: str) -> None:
-        if self._workshop.ready(lock):
+        if self._builds.ready(lock):
             self._tell_build(run, lock)
             self._change(run, lambda found: queue(found, self._now()) if not found.ended else found)
             self._build_log_told.pop(run.id, None)
             return
-        failure = self._workshop.failure(lock)
+        failure = self._builds.failure(lock)
         if failure is not None and run.id in self._build_log_told:  # not one of an earlier time
             self._tell_build(run, lock)
             error = {"code": "EnvironmentBuildFailed", "message": failure}
             self._end(run, RunState.FAILED, f"Its environment could not be built: {failure}", error)
             del self._build_log_told[run.id]
             return
-        self._workshop.start(lock)
+        self._builds.start(lock)
         self._tell_build(run, lock)
 
     def _tell_build(self, run: RunRecord, lock: str) -> None:
         """What the build said since the last time, into the run's own log."""
         told = self._build_log_told.setdefault(run.id, 0)
-        fresh = self._workshop.log(lock, told)
+        fresh = self._builds.log(lock, told)
         if fresh:
             self._runs.grow_log(run, BUILD_LOG, fresh)
             self._build_log_told[run.id] = told + len(fresh)
@@ -280,7 +282,7 @@ class Reconciler:
         A server killed right after a launch leaves a run without a handle, which may run already: launching it again
         finds its agents.
         """
-        self._waits = {}
+        self._waiting.for_nodes = {}
         clusters = {(each.workspace_id, each.name): each for each in self._computes.clusters()}
         for key, cluster in clusters.items():
             here = [run for run in queued if (run.workspace_id, run.target) == key]
@@ -305,12 +307,12 @@ class Reconciler:
             engine, places = self._computes.engine(cluster), [node.place for node in nodes]
             self._alone(waiting, self._launch_if_wanted, waiting, engine, places)
         for place, waiting in enumerate(by_id.values(), start=1):
-            self._waits[waiting.id] = self._computes.why_waiting(cluster, place, self._wants(waiting)[0])
+            self._waiting.for_nodes[waiting.id] = self._computes.why_waiting(cluster, place, self._wants(waiting)[0])
 
     def _wants(self, run: Queued) -> tuple[int, int]:
         """How many nodes, and with which priority: of a queued run neither changes."""
         if run.id not in self._wanted:
-            job = self._shelf.runs.get(run.workspace_id, run.id).job or Job()
+            job = self._stores.runs.get(run.workspace_id, run.id).job or Job()
             self._wanted[run.id] = (job.node_count, job.priority)
         return self._wanted[run.id]
 
@@ -349,29 +351,15 @@ class Reconciler:
             self._alone(waiting, self._launch_if_wanted, waiting, self._fleet.engine(LOCAL))
             if waiting.id in self._tracked:
                 busy.append(waiting)
-        self._places = {run.id: place for place, run in enumerate(fair_order(queued, busy, self._served), start=1)}
+        left = fair_order(queued, busy, self._served)
+        self._waiting.places = {run.id: place for place, run in enumerate(left, start=1)}
 
     def _launch_if_wanted(self, waiting: Queued, engine: Engine, nodes: Sequence[NodeHandle] | None = None) -> None:
-        run = self._shelf.runs.get(waiting.workspace_id, waiting.id)
+        run = self._stores.runs.get(waiting.workspace_id, waiting.id)
         if run.ended or run.handle is not None:  # cancelled meanwhile
             return
         self._launch(run, engine, "", nodes)
         self._served[run.experiment] = max(self._served.values(), default=0) + 1
-
-    def waiting(self, run: RunRecord) -> tuple[str, str] | None:
-        """Why a queued run waits, and what ends it: an observation, so it is told and never stored."""
-        if run.id in self._engine_waits and run.state is RunState.QUEUED:
-            return self._engine_waits[run.id]
-        if run.id in self._waits and run.state is RunState.QUEUED:
-            return self._waits[run.id]
-        place = self._places.get(run.id)
-        if place is None or run.state is not RunState.QUEUED:
-            return None
-        ahead = f"{place - 1} ahead of it" if place > 1 else "the next one"
-        return (
-            f"In the queue of '{run.target}': {ahead}, and all {self._max_runs} slots are taken (LAPIS_MAX_RUNS)",
-            "ends when a run that runs now ends",
-        )
 
     def _launch(self, run: RunRecord, engine: Engine, reason: str, nodes: Sequence[NodeHandle] | None = None) -> None:
         try:
@@ -397,18 +385,18 @@ class Reconciler:
         job = run.job
         if job is None:
             return recovery_of(run, self._access, self._address, self._now())
-        workspace = self._shelf.workspaces.find(id=run.workspace_id)[0]
-        experiment = self._shelf.workspaces.experiments(run.workspace_id, run.experiment)[0]
-        code = self._shelf.snapshots.get(run.snapshot_id or "")
-        packs = self._shelf.blobs.packs_of([*(entry.hash for entry in code), *_model_files(job)])
+        workspace = self._stores.workspaces.find(id=run.workspace_id)[0]
+        experiment = self._stores.workspaces.experiments(run.workspace_id, run.experiment)[0]
+        code = self._stores.snapshots.get(run.snapshot_id or "")
+        packs = self._stores.blobs.packs_of([*(entry.hash for entry in code), *_model_files(job)])
         launch = launch_of(
             run, job, workspace, experiment, self._access, self._address, code, packs, self._now()
         )  # fmt: skip
         if job.environment is not None:
-            lock = self._workshop.lock(job.environment.lock).to_json()
-            launch = replace(launch, lock=lock, environments=self._workshop.root)
+            lock = self._builds.lock(job.environment.lock).to_json()
+            launch = replace(launch, lock=lock, environments=self._builds.root)
         if job.service is not None:
-            launch = replace(launch, front=self.service_secrets(run, job.service))
+            launch = replace(launch, front=self._fronts.secrets(run, job.service))
         return Work(job, launch)
 
     def _refuse(self, run: RunRecord, why: str) -> None:
@@ -426,7 +414,7 @@ class Reconciler:
         self._runs.ended(self._change(run, apply))
 
     def _change(self, run: RunRecord, how: Callable[[RunRecord], RunRecord]) -> RunRecord:
-        return self._shelf.runs.change(run.workspace_id, run.id, how)
+        return self._stores.runs.change(run.workspace_id, run.id, how)
 
 
 def _model_files(job: Job) -> list[str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,28 +11,25 @@ from lapis.domain.job import NoCode, WantedEnvironment
 from lapis.domain.run import check_labels
 from lapis.domain.service_content import Content, ModelVersion
 from lapis.domain.tree import Tree
-from lapis.errors import WebserviceException
-from lapis.server.control.access import Actor
+from lapis.environments.environment_builds import EnvironmentBuilds
+from lapis.errors import NotFound, WebserviceException
 from lapis.server.control.models import Models
-from lapis.server.control.shelf import Shelf
-from lapis.server.control.workshop import Workshop
+from lapis.server.control.stores import Stores
+from lapis.server.store.assets import IMAGE, Asset
 
-_SERVER = Actor("user")
-_FRONT = ("httptools>=0.6", "uvloop>=0.20")
 _MODEL_FILES = (".onnx", ".h5", ".hdf5", ".keras", ".pkl", ".pickle", ".joblib", ".sav")
 NO_CODE = ("TensorFlow", "TfKeras", "Onnx", "ScikitLearn")
 
 
 class Contents:
-    def __init__(self, shelf: Shelf, models: Models, workshop: Workshop) -> None:
-        self._shelf = shelf
+    def __init__(self, stores: Stores, models: Models, builds: EnvironmentBuilds) -> None:
+        self._stores = stores
         self._models = models
-        self._workshop = workshop
-        self.of_image: Callable[[str, str], Content]  # what an image of 2019's kind holds, by workspace and id
+        self._builds = builds
 
     def of_new(self, workspace_id: str, new: NewContent | None, image: str | None) -> Content:
         if image is not None:
-            return replace(self.of_image(workspace_id, image), image=image)
+            return replace(_of_image(self._stores, workspace_id, image), image=image)
         if new is None:
             raise WebserviceException("There is nothing to serve: give models, an inference_config, or both.")
         models = self._all_models(workspace_id, new.models)
@@ -41,7 +37,7 @@ class Contents:
             return self._without_code(workspace_id, models, new.description)
         self._check_script(new.snapshot_id, new.entry_script)
         if new.environment is not None:
-            self._workshop.lock(new.environment.lock)
+            self._builds.lock(new.environment.lock)
         return Content(
             models=models,
             snapshot_id=new.snapshot_id,
@@ -70,18 +66,11 @@ class Contents:
         self._check_script(code.snapshot_id, code.entry_script)
         return replace(before, snapshot_id=code.snapshot_id, entry_script=code.entry_script, folder=code.folder)
 
-    def front_lock(self) -> dict[str, Any]:
-        """The environment of the front itself, for machines where Lapis is not installed."""
-        python = f"python={sys.version_info.major}.{sys.version_info.minor}"
-        dependencies = {"name": "front", "dependencies": [python, {"pip": list(_FRONT)}]}
-        definition = {"name": "front", "python": {"condaDependencies": dependencies}}
-        return self._workshop.resolve(definition, strict=False).lock.to_json()
-
     def files_of(self, workspace_id: str, content: Content) -> list[dict[str, Any]]:
         """The models with the list of their files, as an agent lays them out."""
         found = []
         for model in content.models:
-            view = self._models.get(_SERVER, workspace_id, model.name, model.version)
+            view = self._models.get(workspace_id, model.name, model.version)
             found.append({"name": model.name, "version": model.version, "files": view["files"]})
         return found
 
@@ -96,15 +85,15 @@ class Contents:
     def _model(self, workspace_id: str, model_id: str) -> ModelVersion:
         name, _, version = model_id.rpartition(":")
         if name and version.isdigit():
-            view = self._models.get(_SERVER, workspace_id, name, int(version))
+            view = self._models.get(workspace_id, name, int(version))
         else:
-            view = self._models.get(_SERVER, workspace_id, model_id)
+            view = self._models.get(workspace_id, model_id)
         return ModelVersion.from_json(view)
 
     def _check_script(self, snapshot_id: str | None, entry_script: str | None) -> None:
-        if snapshot_id is None or not self._shelf.snapshots.has(snapshot_id):
+        if snapshot_id is None or not self._stores.snapshots.has(snapshot_id):
             raise WebserviceException(f"The code of the service (snapshot '{snapshot_id}') is not stored here.")
-        paths = [entry.path for entry in self._shelf.snapshots.get(snapshot_id)]
+        paths = [entry.path for entry in self._stores.snapshots.get(snapshot_id)]
         if entry_script not in paths:
             near = ", ".join(path for path in paths if path.endswith(".py")) or "none"
             raise WebserviceException(f"There is no entry script '{entry_script}'. Python files there: {near}.")
@@ -121,11 +110,11 @@ class Contents:
                 f"Model {model.id} was registered with model_framework={model.framework!r}, which cannot be "
                 f"served without code. Register it with one of {', '.join(NO_CODE)}, or pass an inference_config."
             )
-        files = self._shelf.assets.get(workspace_id, model.asset_id).body["files"]
+        files = self._stores.assets.get(workspace_id, model.asset_id).body["files"]
         runtime, definition = self._no_code(model.framework, model.framework_version, files)
-        resolved = self._workshop.resolve(definition, strict=False)
+        resolved = self._builds.resolve(definition, strict=False)
         empty = Tree([])
-        self._shelf.snapshots.add(empty, 0.0)
+        self._stores.snapshots.add(empty, 0.0)
         return Content(
             models=models,
             snapshot_id=empty.id,
@@ -145,10 +134,31 @@ class Contents:
         hashes = {str(file["path"]): str(file["hash"]) for file in files}
 
         def read(path: str) -> bytes:
-            with self._shelf.blobs.open(hashes[path]) as file:
+            with self._stores.blobs.open(hashes[path]) as file:
                 return file.read()
 
         return no_code(framework, framework_version, list(hashes), read)
+
+
+def find_image(stores: Stores, workspace_id: str, name: str, version: int | None, kind: str = IMAGE) -> Asset:
+    """The image or package of that name, the newest version if none is asked for."""
+    there = [each for each in stores.assets.find(workspace_id, kind, name) if "gone" not in each.body]
+    found = [each for each in there if version in (None, each.version)]
+    if not found:
+        known = sorted(
+            f"{each.name}:{each.version}" for each in stores.assets.find(workspace_id, kind) if "gone" not in each.body
+        )
+        which = name if version is None else f"{name}:{version}"
+        raise NotFound(f"There is no {kind} '{which}' in this workspace. Known: {', '.join(known) or 'none'}.")
+    return found[0]
+
+
+def _of_image(stores: Stores, workspace_id: str, image_id: str) -> Content:
+    """What an image of 2019's kind holds."""
+    name, _, version = image_id.rpartition(":")
+    if not name or not version.isdigit():
+        raise WebserviceException(f"An image's id is name:version, and {image_id!r} is not.")
+    return Content.from_json(find_image(stores, workspace_id, name, int(version)).body["content"])
 
 
 def _served_part(paths: list[str]) -> str:

@@ -13,14 +13,13 @@ from lapis.domain.job import Job, ServedModel, ServicePart
 from lapis.domain.run import RunRecord
 from lapis.domain.service import BROKEN, EXPERIMENT, READY, SERVICE_RUN, ServiceRecord, Slot, Version
 from lapis.errors import AzureMLException, NotFound
-from lapis.server.control.access import Actor
 from lapis.server.control.computes import Computes
 from lapis.server.control.runs import NewRun, Runs
 from lapis.server.control.service_content import Contents
+from lapis.server.control.service_fronts import ServiceFronts
 from lapis.server.control.services import Services
-from lapis.server.control.shelf import Shelf
+from lapis.server.control.stores import Stores
 
-_SERVER = Actor("user")
 _log = logging.getLogger("lapis.services")
 
 
@@ -29,24 +28,26 @@ class ServiceKeeper:
 
     def __init__(
         self,
-        shelf: Shelf,
+        stores: Stores,
         runs: Runs,
         services: Services,
+        fronts: ServiceFronts,
         contents: Contents,
         computes: Computes,
         home: str,
         now: Callable[[], float],
     ) -> None:
-        self._shelf = shelf
+        self._stores = stores
         self._runs = runs
         self._services = services
+        self._fronts = fronts
         self._contents = contents
         self._computes = computes
         self._sockets = os.path.join(home, "services")
         self._now = now
 
     def look_after(self) -> None:
-        for service in self._shelf.services.all():
+        for service in self._stores.services.all():
             try:
                 self._look_after(service)
             except Exception:
@@ -77,7 +78,7 @@ class ServiceKeeper:
     def _start(self, service: ServiceRecord, name: str, version: Version, slot: Slot) -> ServiceRecord:
         try:
             new = self._new_run(service, name, version, slot)
-            run = self._runs.make(_SERVER, service.workspace_id, [new])[0]
+            run = self._runs.make(service.workspace_id, [new])[0]
         except AzureMLException as error:
             fault = {"code": error.code, "message": error.message}
             return self._set(service, name, slot, moves.failed(slot, fault))
@@ -94,23 +95,23 @@ class ServiceKeeper:
         }
         for run in self._services.runs_of(service):
             if run.ended and run.id not in kept:
-                self._services.reports.pop(run.id, None)
-                self._runs.delete(_SERVER, service.workspace_id, run.id)
+                self._fronts.reports.pop(run.id, None)
+                self._runs.delete(service.workspace_id, run.id)
 
     def _ended(self, service: ServiceRecord, name: str, slot: Slot, run: RunRecord | None) -> ServiceRecord:
-        error, why = _how_it_ended(run, self._services.reports.get(slot.run or "", (0.0, {}))[1])
+        error, why = _how_it_ended(run, self._fronts.reports.get(slot.run or "", (0.0, {}))[1])
         _log.warning("Service '%s' ended by itself: %s", service.name, why)
         return self._set(service, name, slot, moves.ended(slot, error, why, self._now()))
 
     def _heard(self, service: ServiceRecord, name: str, slot: Slot) -> ServiceRecord:
         """The front of the wanted revision is ready: the one before it has handed over."""
-        front = self._services.front(slot)
+        front = self._fronts.front(slot)
         if slot.run is None or slot.state == READY or front is None or front.get("state") != "ready":
             return service
-        run, told = slot.run, self._services.reports[slot.run][1]
+        run, told = slot.run, self._fronts.reports[slot.run][1]
         address = f"{told.get('host') or '127.0.0.1'}:{front.get('port')}"
         now = self._now()
-        return self._shelf.services.change(service, lambda found: moves.became_ready(found, name, run, address, now))
+        return self._stores.services.change(service, lambda found: moves.became_ready(found, name, run, address, now))
 
     def _set(self, service: ServiceRecord, name: str, before: Slot, after: Slot) -> ServiceRecord:
         """Keep `after` unless somebody updated the service meanwhile: then the run that was begun for it goes."""
@@ -122,9 +123,9 @@ class ServiceKeeper:
                 lost.append(after.run)
             return changed or found
 
-        changed = self._shelf.services.change(service, apply)
+        changed = self._stores.services.change(service, apply)
         for run_id in lost:
-            self._runs.cancel(_SERVER, service.workspace_id, run_id, "the service was updated meanwhile")
+            self._runs.cancel(service.workspace_id, run_id, "the service was updated meanwhile")
         return changed
 
     def _new_run(self, service: ServiceRecord, name: str, version: Version, slot: Slot) -> NewRun:
@@ -182,25 +183,25 @@ class ServiceKeeper:
             if run is None or run.ended:
                 gone.append(each.run)
             elif each.cancel_at is not None and self._now() >= each.cancel_at and not run.cancel_requested:
-                self._runs.cancel(_SERVER, service.workspace_id, run.id, "a later revision has taken over")
+                self._runs.cancel(service.workspace_id, run.id, "a later revision has taken over")
         if gone:
-            self._shelf.services.change(service, lambda found: moves.runs_gone(found, gone))
+            self._stores.services.change(service, lambda found: moves.runs_gone(found, gone))
 
     def _end(self, service: ServiceRecord) -> None:
         """Stop everything; when that is done, forget the service and its runs."""
         runs = self._services.runs_of(service)
         for run in runs:
             if not run.ended and not run.cancel_requested:
-                self._runs.cancel(_SERVER, service.workspace_id, run.id, "the service is deleted")
+                self._runs.cancel(service.workspace_id, run.id, "the service is deleted")
         if all(run.ended for run in self._services.runs_of(service)):
             for run in runs:
-                self._services.reports.pop(run.id, None)
-                self._runs.delete(_SERVER, service.workspace_id, run.id)
-            self._shelf.services.remove(service)
+                self._fronts.reports.pop(run.id, None)
+                self._runs.delete(service.workspace_id, run.id)
+            self._stores.services.remove(service)
 
     def _run(self, service: ServiceRecord, run_id: str) -> RunRecord | None:
         try:
-            return self._shelf.runs.get(service.workspace_id, run_id)
+            return self._stores.runs.get(service.workspace_id, run_id)
         except NotFound:
             return None
 

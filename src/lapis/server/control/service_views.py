@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from lapis.domain import service_traffic as traffic
@@ -12,28 +12,24 @@ from lapis.domain.run import RunRecord
 from lapis.domain.service import BROKEN, READY, ServiceRecord, Slot, Version, state_of, worst
 from lapis.domain.service_settings import LOCAL, PROFILED
 from lapis.errors import NotFound
-from lapis.server.control.access import Actor
 from lapis.server.control.runs import BUILD_LOG
-from lapis.server.control.shelf import Shelf
+from lapis.server.control.service_fronts import ServiceFronts
+from lapis.server.control.stores import Stores
+from lapis.server.control.waiting import WaitingRuns
 
-SILENT = 20.0  # seconds without a word from a front after which it counts as gone
 _CONNECT = 0.3
 _LINE = 1000  # bytes of a line of a log, amply
-Reports = dict[str, tuple[float, Mapping[str, Any]]]  # what fronts said last, by run, and when
 
 
 class ServiceViews:
-    def __init__(self, shelf: Shelf, reports: Reports, host: str, now: Callable[[], float]) -> None:
-        self._shelf = shelf
-        self._reports = reports
+    def __init__(
+        self, stores: Stores, fronts: ServiceFronts, waiting: WaitingRuns, host: str, now: Callable[[], float]
+    ) -> None:
+        self._stores = stores
+        self._fronts = fronts
+        self._waiting = waiting
         self._host = host
         self._now = now
-        self.waiting: Callable[[RunRecord], tuple[str, str] | None] = lambda run: None  # for nodes: why, until when
-
-    def front(self, slot: Slot) -> Mapping[str, Any] | None:
-        """What the front of a revision said a moment ago; None if it did not."""
-        at, told = self._reports.get(slot.run or "", (0.0, {}))
-        return told.get("front") if self._now() - at < SILENT else None
 
     def of(self, service: ServiceRecord) -> dict[str, Any]:
         """Without its keys."""
@@ -88,15 +84,15 @@ class ServiceViews:
             "origin": None if content.origin is None else content.origin.to_json(),
             "environment": content.definition,
             "runtime": None if content.no_code is None else content.no_code.runtime,
-            "front": self.front(wanted),
+            "front": self._fronts.front(wanted),
         }
 
     def _answers(self, wanted: Slot, run: RunRecord | None, address: str | None) -> bool:
         """By what its front said; a server that just came has not heard of it yet, and knocks."""
         if run is None or run.ended:
             return False
-        if run.id in self._reports:
-            front = self.front(wanted) or {}
+        if run.id in self._fronts.reports:
+            front = self._fronts.front(wanted) or {}
             replicas = front.get("replicas") or []
             return front.get("state") == "ready" and any(each["state"] == "ready" for each in replicas)
         return wanted.state == READY and address is not None and _listens(address)
@@ -113,37 +109,36 @@ class ServiceViews:
             return f"It ended by itself ({wanted.why}); start {wanted.restarts + 1} in {left:.0f} s"
         if run is None or not run.history:
             return "Waiting to be started"
-        reason, until = self.waiting(run) or (run.history[-1].reason, run.history[-1].until)
+        reason, until = self._waiting.why(run) or (run.history[-1].reason, run.history[-1].until)
         return reason + (f" ({until})" if until else "")
 
     def _run(self, workspace_id: str, run_id: str | None) -> RunRecord | None:
         try:
-            return self._shelf.runs.get(workspace_id, run_id) if run_id is not None else None
+            return self._stores.runs.get(workspace_id, run_id) if run_id is not None else None
         except NotFound:
             return None
 
-    def logs(self, actor: Actor, workspace_id: str, name: str, version: str | None, lines: int, init: bool) -> str:
+    def logs(self, workspace_id: str, name: str, version: str | None, lines: int, init: bool) -> str:
         """What the newest revision printed, through all its restarts; with `init` how its environment was built."""
-        actor.may_read(workspace_id)
-        service = find_service(self._shelf, workspace_id, name)
+        service = find_service(self._stores, workspace_id, name)
         said: list[str] = []
         for run_id in service.version(service.default if version is None else version).wanted.runs:
             try:
-                file = self._shelf.files.get(workspace_id, run_id, BUILD_LOG if init else STD_LOG)
+                file = self._stores.files.get(workspace_id, run_id, BUILD_LOG if init else STD_LOG)
             except NotFound:
                 continue
             skip = max(0, file.size - lines * _LINE)
-            said.append(b"".join(self._shelf.files.read(workspace_id, run_id, file, skip)).decode("utf-8", "replace"))
+            said.append(b"".join(self._stores.files.read(workspace_id, run_id, file, skip)).decode("utf-8", "replace"))
         text = "Lapis: it ended, and was started again\n".join(said)
         return "\n".join(text.splitlines()[-lines:])
 
 
-def find_service(shelf: Shelf, workspace_id: str, name: str) -> ServiceRecord:
-    found = shelf.services.named(workspace_id, name)
+def find_service(stores: Stores, workspace_id: str, name: str) -> ServiceRecord:
+    found = stores.services.named(workspace_id, name)
     if found is not None:
         return found
-    names = [each.name for each in shelf.services.of_workspace(workspace_id) if each.kind != PROFILED]
-    workspace = shelf.workspaces.find(id=workspace_id)[0]["name"]
+    names = [each.name for each in stores.services.of_workspace(workspace_id) if each.kind != PROFILED]
+    workspace = stores.workspaces.find(id=workspace_id)[0]["name"]
     raise NotFound(f"No service named '{name}' in workspace '{workspace}'. Known: {', '.join(names) or 'none'}.")
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import secrets
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +13,9 @@ from lapis.domain import service_moves as moves
 from lapis.domain import service_tokens
 from lapis.domain import service_traffic as traffic
 from lapis.domain.deployment import NewKey, NewService, ServiceChange
-from lapis.domain.job import Job, ServicePart
-from lapis.domain.launch import FrontLaunch
+from lapis.domain.job import Job
 from lapis.domain.run import RunRecord, check_labels
+from lapis.domain.run_filter import RunFilter
 from lapis.domain.service import (
     READY,
     Labels,
@@ -29,14 +27,16 @@ from lapis.domain.service import (
 )
 from lapis.domain.service_content import Content
 from lapis.domain.service_settings import ENDPOINT, NO_KEYS, PROFILED, Keys, ServiceSettings, check_key, given
-from lapis.errors import Conflict, NotFound, WebserviceException
-from lapis.server.control.access import Access, Actor
+from lapis.errors import Conflict, WebserviceException
+from lapis.server.control.access import Access
 from lapis.server.control.computes import Computes
+from lapis.server.control.events import Events
 from lapis.server.control.ports import Ports
 from lapis.server.control.service_content import Contents
-from lapis.server.control.service_views import Reports, ServiceViews, find_service
-from lapis.server.control.shelf import Shelf
-from lapis.server.store.runs import RunFilter
+from lapis.server.control.service_fronts import ServiceFronts
+from lapis.server.control.service_views import ServiceViews, find_service
+from lapis.server.control.stores import Stores
+from lapis.server.control.waiting import WaitingRuns
 from lapis.server.store.sealed import Sealer
 
 _GONE_WITHIN = 25.0  # seconds that delete() waits for the processes to end
@@ -49,35 +49,34 @@ _ROLLS_NOTHING = (*_LIVE, "enable_app_insights", "traffic_percentile")
 class Services:
     def __init__(
         self,
-        shelf: Shelf,
+        stores: Stores,
         contents: Contents,
         computes: Computes,
+        fronts: ServiceFronts,
+        waiting: WaitingRuns,
         access: Access,
+        events: Events,
         home: str,
         host: str,
         now: Callable[[], float],
-        wake: Callable[[], None],
     ) -> None:
-        self._shelf = shelf
+        self._stores = stores
         self._contents = contents
         self._computes = computes
+        self._fronts = fronts
         self._access = access
         self._sealer = Sealer(home)
         self._ports = Ports(host)
         self.host = host
         self._now = now
-        self._wake = wake
-        self.reports: Reports = {}
-        self.views = ServiceViews(shelf, self.reports, host, now)
-        self.front = self.views.front
-        self.logs = self.views.logs
+        self._wake = events.wake
+        self._views = ServiceViews(stores, fronts, waiting, host, now)
 
     # -- deployed
 
-    def deploy(self, actor: Actor, workspace_id: str, new: NewService) -> dict[str, Any]:
-        actor.may_change_workspace()
+    def deploy(self, workspace_id: str, new: NewService) -> dict[str, Any]:
         self._check(workspace_id, new)
-        there = self._shelf.services.named(workspace_id, new.name)
+        there = self._stores.services.named(workspace_id, new.name)
         if there is not None and not new.overwrite:
             raise WebserviceException(
                 f"A service named '{new.name}' is there already. Pass overwrite=True to replace it, update() it, or "
@@ -91,7 +90,7 @@ class Services:
             return self._replace(there, new, content)
         port = self._port(new, there)
         if there is not None:
-            self.delete(actor, workspace_id, new.name)
+            self.delete(workspace_id, new.name)
         return self._add(workspace_id, new, content, port)
 
     def _check(self, workspace_id: str, new: NewService) -> None:
@@ -125,7 +124,7 @@ class Services:
             created_by=new.created_by,
             **labels,
         )
-        self._shelf.services.add(service)
+        self._stores.services.add(service)
         self._wake()
         return self.view(service)
 
@@ -158,7 +157,7 @@ class Services:
         """Ports that services have, whether they listen at the moment or not, by port."""
         return {
             version.port: service.name
-            for service in self._shelf.services.all()
+            for service in self._stores.services.all()
             for version in service.versions.values()
         }
 
@@ -171,37 +170,19 @@ class Services:
 
     # -- found
 
-    def get(self, actor: Actor, workspace_id: str, name: str) -> dict[str, Any]:
-        actor.may_read(workspace_id)
+    def get(self, workspace_id: str, name: str) -> dict[str, Any]:
         return self.view(self.service(workspace_id, name))
 
-    def all(self, actor: Actor, workspace_id: str) -> list[dict[str, Any]]:
-        actor.may_read(workspace_id)
-        found = self._shelf.services.of_workspace(workspace_id)
+    def all(self, workspace_id: str) -> list[dict[str, Any]]:
+        found = self._stores.services.of_workspace(workspace_id)
         return [self.view(each) for each in found if each.kind != PROFILED]
 
-    def used_by(self, workspace_id: str, asset_id: str) -> list[str]:
-        """The services that a model serves in, by name."""
-        return [
-            service.name
-            for service in self._shelf.services.of_workspace(workspace_id)
-            if any(asset_id == model.asset_id for slot in service.slots for model in slot.content.models)
-        ]
-
-    def on_target(self, workspace_id: str, target: str) -> list[str]:
-        return [each.name for each in self._shelf.services.of_workspace(workspace_id) if each.target == target]
-
-    def count(self) -> int:
-        """How many services there are: while there is one, the server has something to look after."""
-        return self._shelf.services.count()
-
     def service(self, workspace_id: str, name: str) -> ServiceRecord:
-        return find_service(self._shelf, workspace_id, name)
+        return find_service(self._stores, workspace_id, name)
 
     # -- updated
 
-    def update(self, actor: Actor, workspace_id: str, name: str, change: ServiceChange) -> dict[str, Any]:
-        actor.may_change_workspace()
+    def update(self, workspace_id: str, name: str, change: ServiceChange) -> dict[str, Any]:
         service = self._living(workspace_id, name)
         if service.kind == ENDPOINT and (change.content or change.models or change.image):
             raise WebserviceException(
@@ -223,10 +204,7 @@ class Services:
             self._wait_until_heard(changed)
         return self.view(changed)
 
-    def create_version(
-        self, actor: Actor, workspace_id: str, name: str, version: str, change: ServiceChange
-    ) -> dict[str, Any]:
-        actor.may_change_workspace()
+    def create_version(self, workspace_id: str, name: str, version: str, change: ServiceChange) -> dict[str, Any]:
         check_version_name(version)
         service = self._endpoint(workspace_id, name)
         _check_is_new(service, version)
@@ -254,10 +232,7 @@ class Services:
 
         return self.view(self._change(service, apply))
 
-    def update_version(
-        self, actor: Actor, workspace_id: str, name: str, version: str, change: ServiceChange
-    ) -> dict[str, Any]:
-        actor.may_change_workspace()
+    def update_version(self, workspace_id: str, name: str, version: str, change: ServiceChange) -> dict[str, Any]:
         service = self._endpoint(workspace_id, name)
         there = service.version(version)
         if change.is_default is False and service.default == version:
@@ -288,8 +263,7 @@ class Services:
         self._wait_until_heard(changed)
         return self.view(changed)
 
-    def delete_version(self, actor: Actor, workspace_id: str, name: str, version: str) -> dict[str, Any]:
-        actor.may_change_workspace()
+    def delete_version(self, workspace_id: str, name: str, version: str) -> dict[str, Any]:
         service = self._endpoint(workspace_id, name)
         service.version(version)
         if service.default == version:
@@ -326,15 +300,14 @@ class Services:
         return service
 
     def _change(self, service: ServiceRecord, how: Callable[[ServiceRecord], ServiceRecord]) -> ServiceRecord:
-        changed = self._shelf.services.change(service, lambda found: replace(how(found), updated_at=self._now()))
+        changed = self._stores.services.change(service, lambda found: replace(how(found), updated_at=self._now()))
         self._wake()
         return changed
 
     # -- deleted
 
-    def delete(self, actor: Actor, workspace_id: str, name: str) -> None:
+    def delete(self, workspace_id: str, name: str) -> None:
         """Its processes have ended, and its port is free, when this returns."""
-        actor.may_change_workspace()
         service = self.service(workspace_id, name)
         self._change(service, lambda found: replace(found, deleting=True))
         deadline = time.monotonic() + _GONE_WITHIN
@@ -345,22 +318,21 @@ class Services:
             time.sleep(0.03)
 
     def _is_there(self, service: ServiceRecord) -> bool:
-        found = self._shelf.services.named(service.workspace_id, service.name)
+        found = self._stores.services.named(service.workspace_id, service.name)
         return found is not None and found.id == service.id
 
     # -- opened
 
-    def keys(self, actor: Actor, workspace_id: str, name: str) -> dict[str, str]:
-        actor.may_change_workspace()
+    def keys(self, workspace_id: str, name: str) -> dict[str, str]:
         service = self.service(workspace_id, name)
         if not service.uses_keys:
             how = "tokens open it: get_token()" if service.uses_tokens else "it is open to whoever reaches it"
             raise WebserviceException(f"Service '{name}' has no keys: {how}. update(auth_enabled=True) gives it keys.")
-        return self._keys(service)
+        return self._fronts.keys(service)
 
-    def regenerate(self, actor: Actor, workspace_id: str, name: str, new: NewKey) -> dict[str, str]:
+    def regenerate(self, workspace_id: str, name: str, new: NewKey) -> dict[str, str]:
         """A new key in the place of one of the two. The old one opens nothing any more when this returns."""
-        keys = self.keys(actor, workspace_id, name)
+        keys = self.keys(workspace_id, name)
         if new.which.lower() not in _KEYS:
             raise WebserviceException(f"A service has a Primary and a Secondary key, and no {new.which!r}.")
         if new.key is not None:
@@ -371,9 +343,7 @@ class Services:
         self._wait_until_heard(self._change(service, lambda found: replace(found, sealed=sealed)))
         return fresh
 
-    def token(self, actor: Actor, workspace_id: str, name: str) -> dict[str, Any]:
-        actor.may_read(workspace_id)
-        actor.may_upload()
+    def token(self, workspace_id: str, name: str) -> dict[str, Any]:
         service = self.service(workspace_id, name)
         if not service.uses_tokens:
             raise WebserviceException(
@@ -388,76 +358,34 @@ class Services:
             "expiry_on": expires,
         }
 
-    def _keys(self, service: ServiceRecord) -> dict[str, str]:
-        return self._sealer.open(service.sealed, f"service '{service.name}'")
-
     def _wait_until_heard(self, service: ServiceRecord) -> None:
         """Until the fronts that answer have taken up what changed; one that does not speak need not be waited for."""
         deadline = time.monotonic() + _HEARD_WITHIN
         while time.monotonic() < deadline:
-            fresh = self._shelf.services.named(service.workspace_id, service.name)
+            fresh = self._stores.services.named(service.workspace_id, service.name)
             if fresh is None or all(
-                self._heard(fresh, name, slot)
+                self._fronts.has_heard(fresh, name, slot)
                 for name, version in fresh.versions.items()
                 for slot in version.slots
-                if slot.state == READY and self.front(slot) is not None
+                if slot.state == READY and self._fronts.front(slot) is not None
             ):
                 return
             time.sleep(0.02)
 
-    def _heard(self, service: ServiceRecord, version: str, slot: Slot) -> bool:
-        told = self.reports[slot.run or ""][1]
-        return bool(told.get("live") == _mark(self.live(service, version)))
-
-    # -- what agents are told, and tell
-
-    def live(self, service: ServiceRecord, version: str) -> dict[str, Any]:
-        """What a front takes up while it runs: who may ask, and who else answers."""
-        keys = self._keys(service).values() if service.uses_keys else ()
-        auth = {
-            "keys": [hashlib.sha256(key.encode()).hexdigest() for key in keys],
-            "token_secret": self._access.service_secret(service.id) if service.uses_tokens else None,
-        }
-        routes = traffic.routes(service) if version == service.gateway else []
-        return {"auth": auth, "routes": [route._asdict() for route in routes]}
-
-    def secrets(self, run: RunRecord, part: ServicePart) -> FrontLaunch:
-        """What goes along when a front is launched, and is stored with no run."""
-        service = self._shelf.services.get(run.workspace_id, part.id)
-        live = self.live(service, part.version)
-        return FrontLaunch(live, _mark(live), None if part.sockets else self._contents.front_lock())
-
-    def told(self, run: RunRecord, told: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What the front of a run says; what it is to know, if that is not what it knows."""
-        part = run.job.service if run.job is not None else None
-        if part is None:
-            return None
-        known = self.reports.get(run.id, (0.0, {}))[1]
-        self.reports[run.id] = (self._now(), told)
-        before, after = ((each.get("front") or {}).get("state") for each in (known, told))
-        if before != after or (known.get("front") or {}).get("error") != (told.get("front") or {}).get("error"):
-            self._wake()
-        try:
-            service = self._shelf.services.get(run.workspace_id, part.id)
-        except NotFound:
-            return None  # deleted: its run is about to be stopped
-        if part.version not in service.versions:
-            return None
-        live = self.live(service, part.version)
-        mark = _mark(live)
-        return None if told.get("live") == mark else {**live, "mark": mark}
-
     # -- told
 
     def view(self, service: ServiceRecord) -> dict[str, Any]:
-        return self.views.of(service)
+        return self._views.of(service)
+
+    def logs(self, workspace_id: str, name: str, version: str | None, lines: int, init: bool) -> str:
+        return self._views.logs(workspace_id, name, version, lines, init)
 
     def runs_of(self, service: ServiceRecord) -> list[RunRecord]:
         """Every run that the service lived in."""
         where = RunFilter(
             workspace_id=service.workspace_id, properties=(("lapis.service", service.id),), archived=None, services=True
         )
-        return self._shelf.runs.find_all(where)
+        return self._stores.runs.find_all(where)
 
 
 def _labels(new: NewService) -> Labels:
@@ -488,7 +416,3 @@ def _new_key() -> str:
 
 def _fresh_keys(chosen: Keys) -> dict[str, str]:
     return {"primary": chosen.primary or _new_key(), "secondary": chosen.secondary or _new_key()}
-
-
-def _mark(live: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(live, sort_keys=True).encode()).hexdigest()[:16]

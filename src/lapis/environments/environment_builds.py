@@ -40,7 +40,7 @@ class Container:
     interpreter: Interpreter  # the one inside
 
 
-class Workshop:
+class EnvironmentBuilds:
     """Keeps everything in files, so that the next server finds it: locks/ and resolved/ beside the environments."""
 
     def __init__(self, root: str, when_done: Callable[[], None]) -> None:

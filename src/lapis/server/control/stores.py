@@ -17,7 +17,7 @@ from lapis.server.store.workspaces import WorkspaceStore
 
 
 @dataclass(frozen=True)
-class Shelf:
+class Stores:
     database: Database
     workspaces: WorkspaceStore
     runs: RunStore
@@ -29,11 +29,11 @@ class Shelf:
     blobs: BlobFolder
 
 
-def open_shelf(home: str) -> Shelf:
+def open_stores(home: str) -> Stores:
     database = Database(os.path.join(home, "lapis.db"))
     blobs = BlobFolder(os.path.join(home, "blobs"))
     assets = AssetStore(database)
-    return Shelf(
+    return Stores(
         database=database,
         workspaces=WorkspaceStore(database),
         runs=RunStore(database),
