@@ -76,7 +76,8 @@ assert run.get_status() == "Completed" and len(run.get_metrics()["loss"]) == 10,
 cluster = ComputeTarget.create(ws, "two", AmlCompute.provisioning_configuration("STANDARD_D2_V2", max_nodes=2))
 cluster.wait_for_completion()
 nodes = exp.submit(ScriptRunConfig(
-    "nodes", script="train.py", compute_target="two", distributed_job_config=PyTorchConfiguration(process_count=2, node_count=2)))
+    "nodes", script="train.py", compute_target="two",
+    distributed_job_config=PyTorchConfiguration(process_count=2, node_count=2)))
 nodes.wait_for_completion()
 assert nodes.get_status() == "Completed", nodes.get_details()
 
