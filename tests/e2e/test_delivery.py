@@ -20,7 +20,7 @@ from azureml.core import Experiment, Run, ScriptRunConfig, Workspace
 from azureml.core.compute import AmlCompute, ComputeTarget
 from azureml.core.runconfig import PyTorchConfiguration
 from lapis.client import shipping
-from tests.conftest import Home
+from lapis.testing import Home
 
 MB = 1 << 20
 LOG = "user_logs/std_log.txt"
