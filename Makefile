@@ -23,9 +23,12 @@ check: .venv/dev  ## style, types and layers
 bench: .venv/dev  ## measure, beside the bare operation and a peer
 	$(BIN)/python benchmarks/run.py
 
-requirements:  ## compile the pinned list again (needs uv)
-	uv pip compile --quiet --upgrade --no-header --no-annotate --no-emit-index-url --python-version 3.11 \
-		pyproject.toml requirements/dev.in --output-file requirements/dev.txt
+COMPILE := uv pip compile --quiet --no-header --no-annotate --no-emit-index-url --python-version 3.11
+
+requirements:  ## compile the pinned lists again, of development and of the server (needs uv)
+	$(COMPILE) --upgrade --extra server pyproject.toml requirements/dev.in --output-file requirements/dev.txt
+	$(COMPILE) --universal --extra server --constraint requirements/dev.txt pyproject.toml \
+		--output-file src/lapis/client/server_requirements.txt
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -38,7 +41,7 @@ clean:
 	@touch $@
 
 .venv/runtime: .venv/python pyproject.toml
-	$(BIN)/python -m pip install --disable-pip-version-check --constraint requirements/dev.txt --editable .
+	$(BIN)/python -m pip install --disable-pip-version-check --constraint requirements/dev.txt --editable '.[server]'
 	@touch $@
 
 .venv/dev: .venv/runtime requirements/dev.txt

@@ -59,6 +59,7 @@ app = _group("Lapis runs code written for the Azure Machine Learning SDK v1 on m
 app.callback()(_root)
 app.command("init")(workspaces.init)
 app.command("serve")(server.serve)
+app.command("prepare-server")(server.prepare)
 app.command("status")(server.status)
 app.command("stop")(server.stop)
 app.command("open")(server.open_page)

@@ -14,11 +14,12 @@ import time
 
 from lapis.environments import in_use, package_facts, uv
 from lapis.environments.build import install_packages
-from lapis.environments.values import Interpreter, Lock
+from lapis.environments.values import Lock
 from lapis.environments.versions import version
 from lapis.errors import UserErrorException
 from lapis.machine import commands
 from lapis.machine.commands import Canceled, Tell
+from lapis.machine.interpreters import Interpreter
 
 _COMMANDS = {"mpirun": "openmpi-bin", "cmake": "cmake", "g++": "g++"}  # and the Debian packages that have them
 _TOOLS = ("setuptools<70", "wheel", "pip", "packaging")  # that its setup.py was written for

@@ -24,15 +24,6 @@ class Substitution:
 
 
 @dataclass(frozen=True)
-class Interpreter:
-    """A Python of this machine."""
-
-    path: str
-    version: str  # whole: 3.8.18
-    source: str = "system"  # or pyenv, uv, conda
-
-
-@dataclass(frozen=True)
 class Recipe:
     """What to install, in names that mean something today. The same definition and machine give the same recipe."""
 

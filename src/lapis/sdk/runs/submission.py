@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from lapis.client.http_client import quoted
+from lapis.client.script_python import script_python
 from lapis.client.snapshot_sending import send_snapshot
 from lapis.domain import settings as settings_module
 from lapis.domain.environment import called
@@ -249,18 +250,18 @@ def interpreter(
     in_image = mode == "container" or _names_image(environment.docker)
     if section.user_managed_dependencies and (not in_image or mode == "host"):
         chosen = section.interpreter_path
-        return (sys.executable if chosen in (None, "", "python") else str(chosen)), None, []
+        return (script_python() if chosen in (None, "", "python") else str(chosen)), None, []
     if not _asked_for(environment) and not in_image:
-        return sys.executable, None, []
+        return script_python(), None, []
     if mode == "host":
-        said = f"{called(environment.name)} is not built; the script runs in {sys.executable}."
-        return sys.executable, None, [f"LAPIS_ENVIRONMENTS=host: {said}"]
+        said = f"{called(environment.name)} is not built; the script runs in {script_python()}."
+        return script_python(), None, [f"LAPIS_ENVIRONMENTS=host: {said}"]
     resolved = resolve(workspace, environment, mpi, horovod_in)
     wanted = WantedEnvironment(resolved["lock"], environment.name, tuple(resolved["said"]))
     told = [
         f"{each['asked']} -> {each['given'] or 'not installed'}: {each['reason']}" for each in resolved["substitutions"]
     ]
-    return sys.executable, wanted, [*told, *resolved["notices"]]
+    return script_python(), wanted, [*told, *resolved["notices"]]
 
 
 def _names_image(docker: Any) -> bool:
