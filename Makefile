@@ -6,6 +6,7 @@ PYTEST := $(BIN)/python -m pytest
 .PHONY: demo test test-full check bench requirements clean
 
 demo: .venv/runtime  ## the whole story on this machine: data, a training run, a model, a service, predictions
+	@$(BIN)/lapis adopt >/dev/null  # so that a notebook tried here may begin with `pip install azureml-core`
 	@$(BIN)/python examples/demo.py
 
 test: .venv/dev check  ## the tests that fit into minutes

@@ -12,6 +12,7 @@ from tests.cli.conftest import Lapis
 
 COMMANDS = [
     "init",
+    "adopt",
     "serve",
     "prepare-server",
     "status",
@@ -60,7 +61,7 @@ def test_a_group_without_a_command_tells_what_it_holds(lapis: Lapis, group: list
 
 GROUPS = {"run": RUN_COMMANDS, "sweep": SWEEP_COMMANDS, "env": ENV_COMMANDS, "compute": COMPUTE_COMMANDS,
           "model": MODEL_COMMANDS, "service": SERVICE_COMMANDS}  # fmt: skip
-EVERY = [*COMMANDS[:6], *(f"{group} {name}" for group, names in GROUPS.items() for name in names)]
+EVERY = [*COMMANDS[:7], *(f"{group} {name}" for group, names in GROUPS.items() for name in names)]
 
 
 @pytest.mark.parametrize("command", [*EVERY, "workspace list"])
