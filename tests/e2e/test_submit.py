@@ -352,23 +352,28 @@ def test_the_scripts_own_last_lines_are_in_the_exception(submit: Submit) -> None
     run = submit("print('epoch 1')\nraise ValueError('the loss is NaN')")
     with pytest.raises(ActivityFailedException) as caught:
         run.wait_for_completion()
-    assert "exit code 1" in str(caught.value)
-    assert "ValueError: the loss is NaN" in str(caught.value)
-    assert "epoch 1" in caught.value.error_details
+    said = caught.value.message
+    assert said.startswith("Traceback (most recent call last):\n") and "ValueError: the loss is NaN\n" in said
+    assert json.loads(said.split("Activity Failed:\n")[1]) == json.loads(caught.value.error_details)
+    told = json.loads(caught.value.error_details)["error"]
+    assert (told["code"], told["message"]) == ("UserError", "User program failed with ValueError: the loss is NaN")
+    assert run.get_details()["error"]["error"]["message"].startswith(told["message"])
+    assert "epoch 1" in run.get_details()["error"]["error"]["lastLines"]
     assert run.wait_for_completion(raise_on_error=False)["status"] == "Failed"
 
 
 def test_an_exit_code_is_told(finish: Submit) -> None:
     run = finish("import sys; sys.exit(41)")
     error = run.get_details()["error"]["error"]
-    assert (run.get_status(), error["code"], error["exitCode"]) == ("Failed", "ExitCode", 41)
-    assert error["message"] == "Ended with exit code 41. It printed nothing."
+    assert (run.get_status(), error["code"], error["exitCode"]) == ("Failed", "UserError", 41)
+    assert error["message"] == "User program failed with exit code 41. It printed nothing."
+    assert error["innerError"] == {"code": "ExitCode"}
 
 
 def test_a_signal_is_told_by_its_name(finish: Submit) -> None:
     run = finish("import os, signal; print('so far'); os.kill(os.getpid(), signal.SIGSEGV)")
     error = run.get_details()["error"]["error"]
-    assert (run.get_status(), error["code"], error["signal"]) == ("Failed", "Signal", int(signal.SIGSEGV))
+    assert (run.get_status(), error["innerError"]["code"], error["signal"]) == ("Failed", "Signal", int(signal.SIGSEGV))
     assert "SIGSEGV" in error["message"] and "so far" in error["message"]
 
 
@@ -376,8 +381,8 @@ def test_running_out_of_memory_is_told(finish: Submit) -> None:
     limit = "import resource; resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))\n"
     run = finish(limit + "print('allocating'); x = bytearray(1 << 30)")
     error = run.get_details()["error"]["error"]
-    assert (run.get_status(), error["code"]) == ("Failed", "OutOfMemory")
-    assert error["message"].startswith("Out of memory")
+    assert (run.get_status(), error["innerError"]["code"]) == ("Failed", "OutOfMemory")
+    assert error["message"].startswith("User program failed with MemoryError\nOut of memory")
 
 
 def test_a_command_that_is_not_there_is_told(experiment: Experiment, script: Submit) -> None:
@@ -601,7 +606,8 @@ def test_a_script_can_begin_runs_of_its_own(workspace: Workspace, finish: Submit
 def test_a_script_that_calls_fail_has_failed_whatever_its_exit_code(finish: Submit) -> None:
     run = finish("from azureml.core import Run; Run.get_context().fail('no data', error_code='NoData')")
     assert run.get_status() == "Failed"
-    assert run.get_details()["error"]["error"] == {"code": "NoData", "message": "no data"}
+    error = run.get_details()["error"]["error"]
+    assert (error["code"], error["message"]) == ("NoData", "no data")
 
 
 def test_a_script_that_calls_complete_and_then_fails_has_failed(finish: Submit) -> None:

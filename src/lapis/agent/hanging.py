@@ -18,7 +18,7 @@ from lapis.errors import UserErrorException
 _LOOK_EVERY = 5.0  # seconds at most; each look reads the process table once
 _IDLE = 0.01  # of a core: less than this is not work
 _FOLDER = os.path.join("logs", "azureml")
-LACKING = "Where its processes stand could not be seen: that needs py-spy, `pip install 'lapis-ml[debug]'`"
+LACKING = "Where its processes stand could not be seen: that needs py-spy, which is not beside the server any more"
 
 
 def seconds(job: Mapping[str, Any]) -> float:

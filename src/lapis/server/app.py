@@ -146,6 +146,7 @@ def about_server(system: TheSystem, actor: TheActor) -> Response:
             "started_at": system.started_at,
             "active_runs": system.shelf.runs.count_active(),
             "services": system.services.count(),
+            "failed_services": system.services.count_failed(),
             "viewer_key": system.access.viewer_key if actor.kind in ("user", "viewer") else None,
         }
     )

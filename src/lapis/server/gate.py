@@ -18,6 +18,8 @@ from lapis.server.studio.login import LOGIN_PAGE, LOGIN_PATH, PAGE_HEADERS
 _LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 _BODY_LIMIT = 1 << 10
 
+_COOKIE_SECONDS = 30 * 24 * 3600  # so that links of notebooks go on working in a browser that had the key once
+
 
 class Gate:
     """Lets in a bearer token, a signed link to one file, or a viewer's cookie for looking at pages. Nothing else."""
@@ -86,7 +88,9 @@ class Gate:
         actor = self._system.access.actor(key, self._system.now())
         if actor.kind not in ("viewer", "user"):
             raise Forbidden("This key does not open pages.")
-        cookie = f"{self._cookie_name}={self._system.access.viewer_key}; Path=/studio; HttpOnly; SameSite=Strict"
+        # Lax: a click on a link in a notebook, which is another site, brings the cookie; it opens pages, and no more
+        kept = f"Path=/studio; Max-Age={_COOKIE_SECONDS}; HttpOnly; SameSite=Lax"
+        cookie = f"{self._cookie_name}={self._system.access.viewer_key}; {kept}"
         await _answer(send, 204, b"", {**_JSON, "set-cookie": cookie})
 
 

@@ -73,7 +73,7 @@ class ComputeTarget:
     @staticmethod
     def create(workspace: Workspace, name: str, provisioning_configuration: Any) -> Any:
         """Make a target. It is there when this returns; its nodes come when a run needs them."""
-        if not isinstance(provisioning_configuration, ComputeTargetProvisioningConfiguration):
+        if not hasattr(provisioning_configuration, "validate_configuration"):
             raise ComputeTargetException(
                 "provisioning_configuration comes from provisioning_configuration() of a kind of target, such as "
                 f"AmlCompute; it cannot be {provisioning_configuration!r}."
@@ -84,7 +84,7 @@ class ComputeTarget:
     @staticmethod
     def attach(workspace: Workspace, name: str, attach_configuration: Any) -> Any:
         """Let a machine or cluster that is there already be a target."""
-        if not isinstance(attach_configuration, ComputeTargetAttachConfiguration):
+        if not hasattr(attach_configuration, "validate_configuration"):
             raise ComputeTargetException(
                 "attach_configuration comes from attach_configuration() of a kind of target, such as "
                 f"KubernetesCompute; it cannot be {attach_configuration!r}."

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from lapis.domain.environment import called
 from lapis.errors import ActivityFailedException, UserErrorException
-from lapis.sdk.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from lapis.sdk.environments.environment import Environment
@@ -30,7 +29,7 @@ def _ask(workspace: Any, environment: Environment, path: str) -> Any:
     from lapis.domain import settings
     from lapis.sdk.environments.environment_resolution import resolve
 
-    if not isinstance(workspace, Workspace):
+    if not hasattr(workspace, "subscription_id"):
         raise UserErrorException(f"workspace must be a Workspace, not {type(workspace).__name__}.")
     if environment.python.user_managed_dependencies:
         raise UserErrorException(

@@ -109,13 +109,13 @@ def labels(what: str, given: Any) -> dict[str, Any]:
 
 def _new(workspace: Workspace, name: str, config: Any, target: Any, overwrite: bool) -> dict[str, Any]:
     """What the server needs to know, but for what is served."""
-    from lapis.sdk.models.deployment_config import AciServiceDeploymentConfiguration, WebserviceDeploymentConfiguration
+    from lapis.sdk.models.deployment_config import AciServiceDeploymentConfiguration
     from lapis.sdk.runs.interactive import user_name
 
     rules.check_service_name(name)
     if config is None:  # as in Azure: on a cluster if one is given, else alone
         config = _of_cluster() if target is not None else AciServiceDeploymentConfiguration()
-    if not isinstance(config, WebserviceDeploymentConfiguration):
+    if not hasattr(config, "validate_configuration"):
         raise WebserviceException(
             "deployment_config comes from deploy_configuration() of AciWebservice, AksWebservice or LocalWebservice; "
             f"it cannot be {config!r}."

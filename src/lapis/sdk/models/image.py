@@ -193,7 +193,7 @@ class Image:
     @staticmethod
     def create(workspace: Workspace, name: str, models: Any, image_config: Any) -> Any:
         """Keep models, code and environment together, as the next version of that name."""
-        if not isinstance(image_config, ContainerImageConfig):
+        if not hasattr(image_config, "validate_configuration"):
             raise WebserviceException(
                 f"image_config comes from ContainerImage.image_configuration(); it cannot be {image_config!r}."
             )

@@ -11,6 +11,7 @@ from lapis.errors import ModelNotFoundException, UserErrorException, WebserviceE
 from lapis.machine.whole_files import replacing
 from lapis.sdk.base import display
 from lapis.sdk.models.resource_configuration import ResourceConfiguration
+from lapis.sdk.runs.run_files import artifact_name
 
 if TYPE_CHECKING:
     from lapis.sdk.workspace.workspace import Workspace
@@ -383,7 +384,7 @@ def register_from_run(run: Any, model_name: str, model_path: str | None, about: 
         properties["model_framework"], properties["model_framework_version"], about.pop("sample_input_dataset"),
         about.pop("sample_output_dataset"), about.pop("resource_configuration"), workspace,
     )  # fmt: skip
-    body.update(run_id=run.id, path=model_path)
+    body.update(run_id=run.id, path=artifact_name((model_path or model_name).rstrip("/")))
     return Model(workspace, _view=workspace._client.call("POST", workspace._base + "/models", body))
 
 
@@ -400,9 +401,8 @@ def _about(
     resources: Any,
     workspace: Any = None,
 ) -> dict[str, Any]:
-    known = [value for key, value in vars(Model.Framework).items() if not key.startswith("_")]
-    if framework is not None and framework not in known:
-        raise UserErrorException(f"model_framework cannot be {framework!r}. Known: {', '.join(known)}.")
+    if framework is not None and not isinstance(framework, str):
+        raise UserErrorException(f"model_framework is text, such as Model.Framework.PYTORCH, not {framework!r}.")
     if framework_version is not None and framework is None:
         raise UserErrorException("model_framework_version says nothing without model_framework.")
     if resources is not None and not isinstance(resources, ResourceConfiguration):

@@ -13,7 +13,7 @@ from lapis.client.snapshot_sending import send_snapshot
 from lapis.domain import settings as settings_module
 from lapis.domain.environment import called
 from lapis.domain.run import SCRIPT_RUN, check_labels, check_run_id, check_text
-from lapis.domain.tree import check_path
+from lapis.domain.tree import check_path, without_dot
 from lapis.errors import (
     ComputeTargetException,
     ExperimentExecutionException,
@@ -21,11 +21,13 @@ from lapis.errors import (
     UserErrorException,
 )
 from lapis.sdk.config.distribution import distribution_of
+from lapis.sdk.config.resume import resumed_run
 from lapis.sdk.config.script_run_config import ScriptRunConfig, get_run_config_from_script_run
 from lapis.sdk.data import run_data
 from lapis.sdk.data.config_data import named_in
 from lapis.sdk.environments.conda_dependencies import PYTHON_DEFAULT_VERSION
 from lapis.sdk.environments.environment_resolution import resolve
+from lapis.sdk.runs.run_definition import run_definition
 
 if TYPE_CHECKING:
     from lapis.sdk.config.runconfig import RunConfiguration
@@ -84,9 +86,9 @@ def run_body(
     for part in ("arguments", "command"):
         if isinstance(job[part], list):
             job[part] = run_data.with_names(job[part], data)
-    job.update(inputs=data.inputs, outputs=data.outputs)
+    job.update(inputs=data.inputs, outputs=data.outputs, resumes=resumed_run(given))
     job.update(url_mirrors=run_data.checked_mirrors(), mount=run_data.checked_mount())
-    target = _checked_target(experiment.workspace, run_config.target)
+    target, kind = _checked_target(experiment.workspace, run_config.target)
     snapshot_id, said = send_snapshot(experiment.workspace, folder)
     return {
         "experiment": experiment.name,
@@ -98,12 +100,16 @@ def run_body(
         "description": description,
         "tags": checked_tags,
         "properties": {
-            "_azureml.ComputeTargetType": target,
+            "_azureml.ComputeTargetType": kind,
             "ContentSnapshotId": snapshot_id,
             **_git_facts(folder),
+            "ProcessInfoFile": "azureml-logs/process_info.json",
+            "ProcessStatusFile": "azureml-logs/process_status.json",
             **properties,
         },
-        "definition": _definition(run_config, target),
+        "definition": run_definition(
+            run_config, target, experiment.name, given, {each["name"]: each.get("dataset_id") for each in data.inputs}
+        ),
         "snapshot_id": snapshot_id,
         "target": target,
         "job": job,
@@ -183,7 +189,7 @@ def _watched(folder: Any) -> str:
     """A folder below the working folder whose files are streamed while they grow."""
     if not isinstance(folder, str):
         raise UserErrorException(f"history.directories_to_watch holds names of folders, not {folder!r}.")
-    return check_path(folder[2:] if folder.startswith("./") else folder)
+    return check_path(without_dot(folder))
 
 
 def _variables(given: Any) -> dict[str, str]:
@@ -213,15 +219,15 @@ def _argument(where: str, value: Any) -> Any:
     raise ExperimentExecutionException(f"{where} can hold text and numbers, not {type(value).__name__} ({value!r}).")
 
 
-def _checked_target(workspace: Workspace, target: Any) -> str:
-    """Its name. One that does not exist is refused before anything is sent."""
+def _checked_target(workspace: Workspace, target: Any) -> tuple[str, str]:
+    """Its name, and its kind in small letters. One that does not exist is refused before anything is sent."""
     name = getattr(target, "name", target)
     if name in (None, "", "local"):
-        return "local"
+        return "local", "local"
     if not isinstance(name, str):
         raise ComputeTargetException(f"A compute target is given by its name or as an object, not {target!r}.")
-    workspace._client.call("GET", f"{workspace._base}/computes/{quoted(name)}")
-    return name
+    found = workspace._client.call("GET", f"{workspace._base}/computes/{quoted(name)}")
+    return name, str(found["type"]).lower()
 
 
 def interpreter(
@@ -261,22 +267,6 @@ def _asked_for(environment: Any) -> list[str]:
         asked.append(f"Python {version}")
     asked += [str(package) for package in dependencies.pip_packages if not str(package).startswith("azureml-")]
     return asked
-
-
-def _definition(run_config: RunConfiguration, target: str) -> dict[str, Any]:
-    from lapis.sdk.config.runconfig import to_run_definition
-
-    return dict(_without_secrets(to_run_definition(run_config)), target=target)
-
-
-_SECRETS = {"password", "sasToken", "accountKey", "authToken", "githubToken"}
-
-
-def _without_secrets(value: Any) -> Any:
-    """What a run shows of itself never holds a credential."""
-    if isinstance(value, dict):
-        return {k: "********" if k in _SECRETS and v else _without_secrets(v) for k, v in value.items()}
-    return [_without_secrets(item) for item in value] if isinstance(value, list) else value
 
 
 def _git_facts(folder: str) -> dict[str, str]:

@@ -85,7 +85,7 @@ class Data:
         found = self._shelf.assets.find(workspace_id, DATASTORE, chosen)
         if not found:
             known = ", ".join(store["name"] for store in self.datastores(actor, workspace_id))
-            raise UserErrorException(f"No datastore named '{chosen}' in this workspace. Known: {known}.")
+            raise UserErrorException(f"Datastore '{chosen}' could not be found in this workspace. Known: {known}.")
         return self._view(found[0])
 
     def register_datastore(self, actor: Actor, workspace_id: str, new: NewDatastore) -> dict[str, Any]:
@@ -238,11 +238,16 @@ class Data:
         if not found:
             names = [asset.name for asset in self._shelf.assets.find(workspace_id, DATASET, newest=True)]
             known = ", ".join(names[:20]) or "none"
-            raise UserErrorException(f"No dataset named '{name}' in this workspace. Known: {known}.")
+            raise UserErrorException(
+                f'Cannot find dataset registered with name "{name}" in the workspace. Known: {known}.'
+            )
         chosen = [asset for asset in found if version in (None, asset.version)]
         if not chosen:
             known = ", ".join(str(asset.version) for asset in reversed(found))
-            raise UserErrorException(f"Dataset '{name}' has no version {version}. It has: {known}.")
+            raise UserErrorException(
+                f'Cannot find dataset registered with name "{name}" (version: {version}) in the workspace. '
+                f"It has: {known}."
+            )
         return _without_files(chosen[0])
 
     def dataset_by_id(self, actor: Actor, workspace_id: str, asset_id: str) -> dict[str, Any]:
@@ -285,7 +290,7 @@ class Data:
         """Every version of that name. The data itself stays where it is."""
         actor.may_change_workspace()
         if not self._shelf.assets.remove(workspace_id, DATASET, name):
-            raise UserErrorException(f"No dataset named '{name}' in this workspace.")
+            raise UserErrorException(f'Cannot find dataset registered with name "{name}" in the workspace.')
 
     def lineage(self, actor: Actor, workspace_id: str, asset_id: str) -> list[dict[str, Any]]:
         """Runs that read or wrote a dataset version."""

@@ -135,7 +135,8 @@ class Environments:
             mine = sorted({each.name for each in self._shelf.assets.find(workspace_id, ENVIRONMENT, newest=True)})
             workspace = self._shelf.workspaces.find(id=workspace_id)[0]["name"]
             raise NotFound(
-                f"No environment named '{name}' in workspace '{workspace}'. Registered: {', '.join(mine) or 'none'}. "
+                f"Environment '{name}' could not be found in workspace '{workspace}'. Registered: "
+                f"{', '.join(mine) or 'none'}. "
                 "Curated ones: Environment.list(ws), or `lapis env list --curated`."
             )
         return self._curated_view(name, version)

@@ -141,7 +141,10 @@ def find_service(shelf: Shelf, workspace_id: str, name: str) -> Asset:
         return found[0]
     names = [each.name for each in shelf.assets.find(workspace_id, SERVICE) if each.body["kind"] != PROFILED]
     workspace = shelf.workspaces.find(id=workspace_id)[0]["name"]
-    raise NotFound(f"No service named '{name}' in workspace '{workspace}'. Known: {', '.join(names) or 'none'}.")
+    raise NotFound(
+        f"WebserviceNotFound: No service named '{name}' in workspace '{workspace}'. Known: "
+        f"{', '.join(names) or 'none'}."
+    )
 
 
 def version_of(asset: Asset, name: str) -> Mapping[str, Any]:

@@ -237,6 +237,13 @@ class Services:
         """How many services there are: while there is one, the server has something to look after."""
         return len(self._shelf.assets.of_kind(SERVICE))
 
+    def count_failed(self) -> int:
+        """How many of them have a version that failed."""
+        found = [each.body["versions"].values() for each in self._shelf.assets.of_kind(SERVICE)]
+        return sum(
+            any((each.get("wanted") or {}).get("state") == moves.FAILED for each in versions) for versions in found
+        )
+
     def asset(self, workspace_id: str, name: str) -> Asset:
         return find_service(self._shelf, workspace_id, name)
 

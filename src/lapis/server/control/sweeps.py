@@ -13,15 +13,18 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from lapis.domain import run as rules
 from lapis.domain import spaces
+from lapis.domain.metrics import ROW, Point
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.sweeps import (
     BAYESIAN,
     HYPERPARAMETERS,
     LOG,
+    RANDOM,
     STOPPED_BY,
     Board,
     End,
@@ -43,6 +46,7 @@ _SILENCE = "no run has logged"
 _RETRY_SECONDS = 5.0  # after a pass that was cut short: a full disk, say
 _log = logging.getLogger("lapis.sweeps")
 Key = tuple[str, str]  # workspace and run
+_USER_ERRORS = "User errors were found in at least one of the child runs."  # as SDK v1 says it
 
 
 class _Live:
@@ -54,6 +58,7 @@ class _Live:
         self.read: dict[str, int] = {}  # points of the primary metric, by the id of a run that has not ended
         self.told_best: tuple[int, float] | None = board.best
         self.silence = next((said for said in run.warnings if said.startswith(_SILENCE)), "")  # as it was told
+        self.rows_logged = 0  # of best runs
         self.fault = ""  # why the last pass was cut short
         self.news: set[str] = set()
 
@@ -316,6 +321,7 @@ class Sweeps:
             best, value = live.board.best
             self._say(live, f"The best {live.spec.metric} so far is {value:.6g}, of {_child_id(live.run.id, best)}")
             self._change(live, lambda found: found._replace(properties={**found.properties, **_facts(live, "")}))
+            self._log_best(live, final=False)
         if live.board.best is None and not live.silence and child.state is RunState.COMPLETED:
             self._tell_silence(live, child)
 
@@ -330,6 +336,25 @@ class Sweeps:
             found._replace(warnings=(*found.warnings, said)), said, at=self._now(), until="ends when a run logs it"
         ))  # fmt: skip
 
+    def _log_best(self, live: _Live, final: bool) -> None:
+        """A row for each new best run, under the name that SDK v1 logs it by; the last row is final."""
+        if live.board.best is None:
+            return
+        number, value = live.board.best
+        row = {
+            "metric_name": live.spec.metric,
+            "timestamp": _iso(self._now()),
+            "run_id": _child_id(live.run.id, number),
+            "metric_value": value,
+            "final": final,
+        }
+        point = Point(ROW, self._now(), "best_child_by_primary_metric", row)
+        at, home = live.rows_logged, (live.run.workspace_id, live.run.id, "best")
+        live.rows_logged = self._shelf.metrics.append(*home, at, at + 1, [point])
+        if live.rows_logged != at + 1:  # a server before this one has logged some
+            at = live.rows_logged
+            live.rows_logged = self._shelf.metrics.append(*home, at, at + 1, [point])
+
     def _end(self, live: _Live, end: End) -> None:
         reason = end.reason
         if live.board.best is not None:
@@ -339,8 +364,9 @@ class Sweeps:
             reason += f". No run has logged '{live.spec.metric}'"
         error = None
         if end.code is not None:
-            error = {"code": end.code, "message": f"{end.reason}. {self._why_failed(live)}"}
+            error = {"code": end.code, "message": f"{_USER_ERRORS} {end.reason}. {self._why_failed(live)}"}
         self._say(live, f"{end.state}: {reason}")
+        self._log_best(live, final=True)
         self._runs.sweep_ended(live.run, RunState(end.state), reason, error, _facts(live, end.state))
         self._forget((live.run.workspace_id, live.run.id))
 
@@ -401,10 +427,17 @@ def _trial(sweep_id: str, child: RunRecord, values: list[float]) -> Trial:
 
 
 def _new_run(sweep: RunRecord, start: Start) -> NewRun:
-    """What the search runs, with this trial's parameters after the fixed arguments."""
+    """What the search runs, with this trial's parameters after the fixed arguments.
+
+    Random sampling gives them sorted by name, the others in the order of the space, as Azure does: scripts and
+    notebooks read them by position.
+    """
     assert sweep.sweep is not None
     trial: Mapping[str, Any] = sweep.sweep["trial"]
-    child_id, more = _child_id(sweep.id, start.number), spaces.as_arguments(start.parameters)
+    child_id, given = _child_id(sweep.id, start.number), start.parameters
+    if sweep.sweep["spec"]["sampling"]["name"] == RANDOM:
+        given = dict(sorted(given.items()))
+    more = spaces.as_arguments(given)
     resumed = ["--resume-from", "$AZUREML_DATAREFERENCE_MODEL_LOCATION"] if start.resumes else []
     job = {**trial["job"], "resumes": start.resumes, **_with_arguments(trial["job"], [*more, *resumed])}
     if job.get("outputs"):  # each run has a place of its own to write to
@@ -461,3 +494,7 @@ def _preface(spec: Spec) -> str:
         f"{spec.metric}; at most {spec.max_total} runs, {spec.max_concurrent} at once, {spec.max_minutes:g} minutes; "
         f"policy {spec.policy.name}{f' ({policy})' if policy else ''}."
     )
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
