@@ -13,8 +13,9 @@ import pytest
 from azureml.core import Dataset, Environment, Experiment, Run, RunConfiguration, ScriptRunConfig, Workspace
 from azureml.core.compute import AmlCompute, ComputeTarget
 from azureml.core.conda_dependencies import CondaDependencies
+from azureml.core.image import ContainerImage, Image
 from azureml.core.model import InferenceConfig, Model
-from azureml.core.webservice import LocalWebservice
+from azureml.core.webservice import AciWebservice, LocalWebservice, Webservice
 from azureml.data.dataset_consumption_config import DatasetConsumptionConfig
 from azureml.exceptions import ComputeTargetException, UserErrorException, WebserviceException
 from azureml.train.estimator import Estimator
@@ -228,3 +229,34 @@ def test_packages_can_be_a_mock_too() -> None:
     environment.python.conda_dependencies = MagicMock(spec=CondaDependencies)
     with pytest.raises(UserErrorException, match="must be a CondaDependencies"):
         environment.python.conda_dependencies = "numpy"  # type: ignore[assignment]
+
+
+def test_a_notebook_can_be_the_entry_script_of_an_estimator(experiment: Experiment, tmp_path: Path) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["# Train"]},
+        {"cell_type": "code", "source": ["%matplotlib inline\n", "import sys\n", "!echo from the shell"]},
+        {"cell_type": "code", "source": ["if __name__ == '__main__':\n", "    print('got', sys.argv[1:])"]},
+    ]
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "train.ipynb").write_text(json.dumps({"cells": cells}))
+    estimator = Estimator(
+        str(tmp_path / "code"), compute_target="local", entry_script="train.ipynb", user_managed=True,
+        script_params={"--lr": 0.1},
+    )  # fmt: skip
+    run = experiment.submit(estimator)
+    run.wait_for_completion()
+    log = run.get_details_with_logs()["logFiles"]["user_logs/std_log.txt"]
+    assert "from the shell" in log and "got ['--lr', '0.1']" in log
+
+
+def test_a_service_of_2019_leaves_its_image_in_the_list(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("score.py").write_text("def init(): pass\ndef run(data): return 1\n")
+    Path("m.txt").write_text("x")
+    model = Model.register(workspace, "m.txt", "m")
+    config = ContainerImage.image_configuration(execution_script="score.py", runtime="python")
+    service = Webservice.deploy_from_model(workspace, "old", [model], config, AciWebservice.deploy_configuration())
+    assert [image.name for image in Image.list(workspace)] == ["old"] and "old" in workspace.images
+    service.delete()

@@ -56,7 +56,8 @@ print(1)
 ```python
 print(2)
 ```
-<!-- file: a/b.py -->
+`a/b.py`:
+
 ```python
 print(3)
 ```
@@ -64,11 +65,11 @@ print(3)
 echo 4
 ```
 """
-    found = [(block.line, block.code, block.remark, block.prints) for block in blocks(page)]
+    found = [(block.line, block.code, block.remark, block.file, block.prints) for block in blocks(page)]
     assert found == [
-        (3, "print(1)\n", "", "1\n"),
-        (11, "print(2)\n", "not run", None),
-        (15, "print(3)\n", "file: a/b.py", None),
+        (3, "print(1)\n", "", "", "1\n"),
+        (11, "print(2)\n", "not run", "", None),
+        (16, "print(3)\n", "", "a/b.py", None),
     ]
 
 

@@ -356,8 +356,10 @@ def test_the_scripts_own_last_lines_are_in_the_exception(submit: Submit) -> None
     assert said.startswith("Traceback (most recent call last):\n") and "ValueError: the loss is NaN\n" in said
     assert json.loads(said.split("Activity Failed:\n")[1]) == json.loads(caught.value.error_details)
     told = json.loads(caught.value.error_details)["error"]
-    assert (told["code"], told["message"]) == ("UserError", "User program failed with ValueError: the loss is NaN")
-    assert run.get_details()["error"]["error"]["message"].startswith(told["message"])
+    headline, ended = told["message"].split("\n")
+    assert (told["code"], headline) == ("UserError", "User program failed with ValueError: the loss is NaN")
+    assert ended == "Ended with exit code 1. Its log is user_logs/std_log.txt."
+    assert run.get_details()["error"]["error"]["message"].startswith(headline)
     assert "epoch 1" in run.get_details()["error"]["error"]["lastLines"]
     assert run.wait_for_completion(raise_on_error=False)["status"] == "Failed"
 

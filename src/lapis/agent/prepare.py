@@ -56,7 +56,9 @@ def command(
         if not here and not job.get("container"):
             raise UserErrorException(f"The interpreter {python} is not on this machine.")
         arguments = [_word(argument, environment) for argument in job.get("arguments") or []]
-        return [python, expand(job["script"], environment), *arguments], environment
+        script = expand(job["script"], environment)
+        run_by = ["-m", "lapis.sdk.runs.notebook_script"] if script.endswith(".ipynb") else []
+        return [python, *run_by, script, *arguments], environment
     if isinstance(given, str):  # the user's own shell line
         shell = "/bin/sh" if job.get("container") else shutil.which("bash") or "/bin/sh"
         return [shell, "-c", given], environment

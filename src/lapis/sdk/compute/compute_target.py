@@ -153,7 +153,7 @@ class ComputeTarget:
     def _take(self, view: dict[str, Any]) -> None:
         self._view = view
         self.name = view["name"]
-        self.id = f"{self.workspace._base}/computes/{self.name}"
+        self.id = f"{self.workspace._resource_id}/computes/{self.name}"
         self.type = view["type"]
         self.tags = view["tags"]
         self.description = view["description"]

@@ -73,7 +73,27 @@ def of_paths(
     _new(workspace, name, deployment_config, deployment_target, overwrite)
     _check_name_is_free(workspace, name, overwrite)
     models = [Model.register(workspace, path, os.path.basename(os.path.abspath(path))) for path in paths]
-    return deploy(workspace, name, models, image_config, deployment_config, deployment_target, overwrite)
+    return by_image(workspace, name, models, image_config, deployment_config, deployment_target, overwrite)
+
+
+def by_image(
+    workspace: Workspace,
+    name: str,
+    models: Any,
+    image_config: Any,
+    deployment_config: Any = None,
+    deployment_target: Any = None,
+    overwrite: bool = False,
+) -> Any:
+    """An image of the service's name, and the service. An InferenceConfig, of later releases, makes no image."""
+    from lapis.sdk.models.image import ContainerImageConfig, Image
+
+    where = (deployment_config, deployment_target, overwrite)
+    if not isinstance(image_config, ContainerImageConfig):
+        return deploy(workspace, name, models, image_config, *where)
+    _new(workspace, name, *where)
+    _check_name_is_free(workspace, name, overwrite)
+    return of_image(workspace, name, Image.create(workspace, name, models, image_config), *where)
 
 
 def content(workspace: Workspace, models: Any, inference_config: Any) -> dict[str, Any]:

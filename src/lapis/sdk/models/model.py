@@ -283,6 +283,11 @@ class Model:
         model = Model(workspace, model_name, version=version)
         return model.download(os.path.join(_MODELS_FOLDER, model.name, str(model.version)), exist_ok=True)
 
+    @staticmethod
+    def _get_model_path_remote(model_name: str, version: int | None, workspace: Any) -> str:
+        """Private in SDK v1, and used all the same."""
+        return Model.get_model_path(model_name, version, workspace)
+
     def get_sas_urls(self) -> Any:
         """Addresses from which the files can be fetched; they need this workspace's token."""
         server = self.workspace._client.endpoint.url.rstrip("/")

@@ -59,8 +59,10 @@ class Webservice:
         deployment_target: Any = None,
         overwrite: bool = False,
     ) -> Any:
-        """As in 2019: serve registered models."""
-        return deployment.deploy(workspace, name, models, image_config, deployment_config, deployment_target, overwrite)
+        """As in 2019: serve registered models, by way of an image of the service's name."""
+        return deployment.by_image(
+            workspace, name, models, image_config, deployment_config, deployment_target, overwrite
+        )
 
     @staticmethod
     def deploy_from_image(

@@ -10,6 +10,7 @@ from lapis.errors import ActivityFailedException
 from lapis.sdk.base import display
 
 _BY_THE_PROGRAM = ("ExitCode", "OutOfMemory", "Signal")  # how a program ends by itself
+_LAST_LINES = re.compile(r"Last lines of (\S+):.*", re.DOTALL)
 _TRACEBACK = "Traceback (most recent call last):"
 _RAISED = re.compile(r"(?:[A-Za-z_]\w*\.)*(?P<cls>[A-Za-z_]\w*)(?:: (?P<text>.*))?")
 _USUAL = re.compile(r"[\w.]*(?:Error|Exception|Interrupt|Exit|Warning)(?:: .*)?")
@@ -38,7 +39,7 @@ def exception_of(view: Mapping[str, Any]) -> ActivityFailedException:
     said = _traceback(str(details["error"].pop("lastLines", "") or ""))
     message = details["error"]["message"]
     if said and said in message:  # it stands above
-        details["error"]["message"] = message.split("\n", 1)[0]
+        details["error"]["message"] = _LAST_LINES.sub(r"Its log is \1.", message)
     text = json.dumps(details, indent=4)
     error = ActivityFailedException(text)
     error.summary = details["error"]["message"]

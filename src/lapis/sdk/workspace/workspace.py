@@ -439,6 +439,11 @@ class Workspace:
     # -- helpers
 
     @property
+    def _resource_id(self) -> str:
+        """As Azure names it: scripts cut it at `/`."""
+        return _arm_id(self._info)
+
+    @property
     def _base(self) -> str:
         return f"/workspaces/{self._workspace_id}"
 
