@@ -283,9 +283,9 @@ class DiscoveryUrlNotFoundException(AzureMLException):
 class ParallelRunException(AzureMLException):
     code = "ParallelRun"
     status = 400
-    delay_seconds: Any
+    delay_seconds: float
 
-    def __init__(self, exception_message: Any = "", code: Any = None, delay_seconds: Any = None, **kwargs: Any) -> None:
+    def __init__(self, exception_message: Any = "", code: Any = None, delay_seconds: float = 0, **kwargs: Any) -> None:
         super().__init__(exception_message, **kwargs)
         self.delay_seconds = delay_seconds
 

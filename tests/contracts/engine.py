@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
+from lapis.domain.launch import Owner, Recovery
 from lapis.engines.base import Engine, Handle, JobSpec, JobState
 
 
@@ -19,16 +19,8 @@ class EngineContract:
     @pytest.fixture
     def job(self) -> JobSpec:
         """A job that stays until it is stopped: its server never answers."""
-        body: dict[str, Any] = {
-            "kind": "recover",
-            "run_id": "run-1",
-            "workspace": {"id": "nowhere"},
-            "server": "http://127.0.0.1:9",
-            "address_file": None,
-            "agent_token": "none",
-            "owner": {"pid": 1, "host": "nowhere", "journal": "/nonexistent/j", "spool": "/nonexistent/s"},
-        }
-        return JobSpec("run-1", body)
+        owner = Owner("nowhere", 1, journal="/nonexistent/j", spool="/nonexistent/s")
+        return JobSpec("run-1", Recovery("run-1", "nowhere", "http://127.0.0.1:9", "none", owner))
 
     def test_launching_a_job_twice_starts_it_once(self, engine: Engine, job: JobSpec) -> None:
         assert engine.launch(job) == engine.launch(job)

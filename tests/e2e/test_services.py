@@ -243,7 +243,7 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
         Model.deploy(workspace, "nomodel", ["nowhere:1"], code())
     with pytest.raises(WebserviceException, match="3 to 32 lower-case"):
         Model.deploy(workspace, "No Such Name", [model(1)], code())
-    with pytest.raises(WebserviceException, match="cpu_cores must be a number greater than 0"):
+    with pytest.raises(WebserviceException, match="cpu_cores must be between 0.001 and 100000"):
         AciWebservice.deploy_configuration(cpu_cores=0)
     with pytest.raises(WebserviceException, match="cannot both be True"):
         AksWebservice.deploy_configuration(auth_enabled=True, token_auth_enabled=True)
@@ -255,6 +255,36 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
         Model.deploy(workspace, "nocode", [model(1)])
     with pytest.raises(WebserviceException, match="exactly one model"):
         Model.deploy(workspace, "nothing", [])
+    assert Webservice.list(workspace) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "said"),
+    [
+        (
+            "POST",
+            "",
+            {"name": "abc", "kind": "ACI", "replicas": 2},
+            "service has no field 'replicas'. Known: name,",
+        ),
+        ("POST", "", {"name": "abc", "kind": "VM"}, "service.kind must be one of ACI, AKS, AKSENDPOINT, LOCAL"),
+        (
+            "POST",
+            "",
+            {"name": "abc", "kind": "ACI", "settings": {"cpus": 2}},
+            "has no field 'cpus'. Known: cpu_cores",
+        ),
+        ("PATCH", "/abc", {"replicas": 2}, "change has no field 'replicas'. Known: content,"),
+        ("POST", "/abc/versions/two", {"settings": {"num_replicas": 10**6}}, "num_replicas must be between 1 and 1000"),
+        ("PATCH", "/abc/versions/two", {"tags": ["a"]}, "change.tags must be a dictionary"),
+        ("POST", "/abc/keys", {"which": 1}, "key.which must be text"),
+    ],
+)
+def test_a_request_with_a_field_that_is_unknown_or_wrong_is_refused_by_its_name(
+    workspace: Workspace, method: str, path: str, body: Any, said: str
+) -> None:
+    with pytest.raises((UserErrorException, WebserviceException), match=said):
+        workspace._client.call(method, f"{workspace._base}/services{path}", body)
     assert Webservice.list(workspace) == []
 
 

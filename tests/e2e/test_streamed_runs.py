@@ -80,7 +80,7 @@ def test_a_script_reads_what_is_streamed_and_the_log_says_so_and_why(
     ]
     assert mounted(on_shared_server) == []
     again = finish(READ, arguments=[put(web).as_mount()])
-    assert f"HASH {HASH}" in text_of(again) and "0.0 MB of 16.8 MB were fetched" in text_of(again)
+    assert f"HASH {HASH}" in text_of(again) and "0 B of 16.8 MB were fetched" in text_of(again)
     monkeypatch.setenv("LAPIS_MOUNT", "auto")
     third = finish(READ, arguments=[put(web).as_mount()])
     assert f"HASH {HASH}" in text_of(third) and "downloaded" in text_of(third)

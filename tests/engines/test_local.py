@@ -46,7 +46,7 @@ class TestLocal(EngineContract):
         assert engine._fork_server is not None
         os.kill(engine._fork_server.pid, signal.SIGKILL)
         engine._fork_server.wait()
-        second = engine.launch(JobSpec("run-2", job.body))
+        second = engine.launch(JobSpec("run-2", job.work))
         assert engine.poll([first, second]) == [JobState.ALIVE, JobState.ALIVE]
         for handle in (first, second):
             engine.stop(handle, hard=True)

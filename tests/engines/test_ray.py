@@ -53,10 +53,10 @@ class TestRay(EngineContract):
         self, engine: Engine, job: JobSpec, ray_cluster: RayCluster
     ) -> None:
         shape: Any = {"cores": 2, "gpus": 0}
-        engine.launch(JobSpec("run-2", job.body, (shape, shape, shape)))
-        handle = engine.launch(JobSpec("run-2", job.body, (shape, shape, shape)))
+        engine.launch(JobSpec("run-2", job.work, (shape, shape, shape)))
+        handle = engine.launch(JobSpec("run-2", job.work, (shape, shape, shape)))
         eventually(lambda: engine.poll([handle]) == [JobState.ALIVE], 60)
-        waiting = engine.launch(JobSpec("run-3", job.body, (shape,)))
+        waiting = engine.launch(JobSpec("run-3", job.work, (shape,)))
         eventually(lambda: engine.poll([handle, waiting]) == [JobState.ALIVE, JobState.WAITING])
         assert engine.explain(waiting) == (
             "Waiting for Ray: it wants a node with 2 CPUs, and of Ray's 3 nodes 0 CPUs are free"

@@ -43,41 +43,6 @@ def ask(
             return Reply(refused.code, refused.read(), refused.headers)
 
 
-def all_routes() -> list[tuple[str, str]]:
-    """Every method and path of the app, read from the app itself, so that a new route cannot be forgotten."""
-    from fastapi.routing import APIRoute
-
-    from lapis.server.api import data, express, files, runs, workspaces
-    from lapis.server.app import about
-    from lapis.server.studio import pages
-
-    found = []
-    for prefix, router in (
-        ("/api/v1", about),
-        ("/api/v1", workspaces.router),
-        ("/api/v1", data.router),
-        ("/api/v1", runs.router),
-        ("/api/v1", files.router),
-        ("/studio", pages.router),
-    ):
-        for route in router.routes:
-            assert isinstance(route, APIRoute)
-            path = prefix + route.path.replace("{digest}", "0" * 64).replace("{name:path}", "x")
-            found += [(method, path.replace("{", "").replace("}", "")) for method in route.methods]
-    found += [("POST", pattern.pattern.replace("([^/]+)", "w")) for pattern, _, _ in express.LANES]
-    assert len(found) > 30
-    return found
-
-
-@pytest.mark.parametrize(("method", "path"), all_routes())
-def test_every_route_refuses_whoever_has_no_token(
-    method: str, path: str, on_shared_server: Home, workspace: Workspace
-) -> None:
-    data = b"{}" if method in ("POST", "PUT", "PATCH") else None
-    assert ask(on_shared_server, method, path, None, data).status == 401
-    assert ask(on_shared_server, method, path, "wrong" * 10, data).status == 401
-
-
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""])
 def test_a_request_under_another_host_name_is_refused_even_with_a_token(
     host: str, on_shared_server: Home, workspace: Workspace
@@ -144,8 +109,8 @@ def test_a_viewers_key_reads_and_changes_nothing(scoped: Any) -> None:
     change = ask(home, "PATCH", f"/api/v1{workspace._base}/experiments/{mine.experiment.id}", key, b"{}", **as_json)
     assert change.status == 403
     assert ask(home, "PUT", f"/api/v1/blobs/{'0' * 64}", key, b"x").status == 403
-    assert ask(home, "POST", f"/api/v1{workspace._base}/snapshots", key, b'{"files": []}',
-               Content_Type="application/json").status == 403  # fmt: skip
+    empty = frames.encode({"files": [], "hashes": []})
+    assert ask(home, "POST", f"/api/v1{workspace._base}/snapshots", key, empty).status == 403
     assert mine.get_status() == "Running"
 
 

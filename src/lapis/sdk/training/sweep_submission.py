@@ -6,17 +6,16 @@ import json
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from lapis.domain.job import Search, TrialTemplate
 from lapis.domain.run import SWEEP, check_run_id
 from lapis.domain.sweeps import HYPERPARAMETERS, check_spec
 from lapis.errors import HyperDriveConfigException, UserErrorException
-from lapis.sdk.runs.submission import run_body
+from lapis.sdk.runs.submission import described
 
 if TYPE_CHECKING:
     from lapis.sdk.runs.experiment import Experiment
     from lapis.sdk.runs.run_family import RunFamily
     from lapis.sdk.training.sweep_config import HyperDriveConfig
-
-_OF_TRIAL = ("definition", "job", "properties", "uses")
 
 
 def sweep_body(
@@ -32,8 +31,10 @@ def sweep_body(
         if run.experiment.workspace != experiment.workspace:
             raise UserErrorException(f"Run {run.id} is in another workspace, '{run.experiment.workspace.name}'.")
     run_id = check_run_id(config._custom_run_id or more.get("run_id") or f"HD_{uuid4()}")
-    body = run_body(experiment, config._script_config(), tags, parent, more, run_id)
-    trial = {name: body[name] for name in _OF_TRIAL}
+    body, job = described(experiment, config._script_config(), tags, parent, more, run_id)
+    trial = TrialTemplate(
+        job=job, definition=body["definition"], properties=body["properties"], uses=tuple(body["uses"])
+    )
     properties = {
         **body["properties"],
         "primary_metric_config": json.dumps({"name": spec["metric"], "goal": spec["goal"]}),
@@ -45,8 +46,8 @@ def sweep_body(
     for name in ("ProcessInfoFile", "ProcessStatusFile", "_azureml.ComputeTargetType"):  # a search is no process
         properties.pop(name)
     tags = {**_system_tags(spec), **body["tags"]}
-    own: dict[str, Any] = {"type": SWEEP, "job": None, "uses": [], "properties": properties, "tags": tags}
-    return {**body, **own, "sweep": {"spec": spec, "trial": trial}}
+    own: dict[str, Any] = {"type": SWEEP, "uses": [], "properties": properties, "tags": tags}
+    return {**body, **own, "sweep": Search(spec, trial).to_json()}
 
 
 def _system_tags(spec: dict[str, Any]) -> dict[str, str]:

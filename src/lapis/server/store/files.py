@@ -7,26 +7,18 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 from sqlalchemy import Connection, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
+from lapis.domain.run_file import RunFile
 from lapis.domain.tree import resolve_under
 from lapis.errors import NotFound, StorageFull
 from lapis.server.store.blobs import BlobFolder
 from lapis.server.store.database import Database
 from lapis.server.store.tables import run_files, runs
-
-
-@dataclass(frozen=True)
-class RunFile:
-    name: str
-    size: int
-    created_at: float
-    hash: str | None = None
-    alias_of: str | None = None
 
 
 class FileStore:
