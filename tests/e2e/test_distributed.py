@@ -289,7 +289,7 @@ time.sleep(1000)
     run = finish(code, compute_target=cluster, distributed_job_config=PyTorchConfiguration("Gloo", 4, 2))
     assert run.get_status() == "Failed"
     error = run.get_details()["error"]["error"]["message"]
-    assert error.startswith("rank 3: Ended with exit code 1. Last lines of user_logs/std_log_3.txt:\n")
+    assert error.split("\n")[1] == "rank 3: Ended with exit code 1. Last lines of user_logs/std_log_3.txt:"
     assert "ValueError: the third one has had enough" in error
     assert [run._text_of(f"user_logs/std_log_{rank}.txt").splitlines()[0] for rank in range(4)] == [
         f"I am {rank}" for rank in range(4)
