@@ -362,7 +362,9 @@ BY_CODE: dict[str, Any] = {vars(cls)["code"]: cls for cls in _ALL}
 
 def to_wire(error: BaseException) -> dict[str, Any]:
     """The body of an error response."""
-    return {"error": {"code": getattr(error, "code", "Service"), "message": getattr(error, "message", str(error))}}
+    body = {"code": getattr(error, "code", "Service"), "message": getattr(error, "message", str(error))}
+    details = getattr(error, "details", None)
+    return {"error": body if details is None else {**body, "details": details}}
 
 
 def from_wire(body: Any, status: int) -> Exception:
@@ -372,5 +374,5 @@ def from_wire(body: Any, status: int) -> Exception:
     message = error.get("message") or f"The server answered with status {status}."
     if cls is None or issubclass(cls, ServiceException):
         return ServiceException(message, status_code=status)
-    raised: Exception = cls(message)
+    raised: Exception = cls(message, details=error["details"]) if error.get("details") else cls(message)
     return raised

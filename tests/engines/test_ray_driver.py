@@ -22,7 +22,7 @@ from lapis.engines.base import JobSpec, JobState
 from lapis.engines.ray import RayEngine, pack_sources
 from lapis.engines.ray_driver import serve, why_waiting
 from lapis.errors import ComputeTargetException
-from tests.contracts.engine import eventually
+from lapis.testing import until
 from tests.launches import work
 
 # Answers each question from a table, and writes down what it was asked.
@@ -88,7 +88,7 @@ def test_many_jobs_are_one_question(make: Make, tmp_path: Path) -> None:
     engine = make(poll=["alive", "waiting", "lost", "gone"], about={})
     handles = [{"job": name, "agents": [f"{name}/0/0/n"]} for name in "abcd"]
     assert engine.poll(handles) == [JobState.ALIVE] * 4, "nobody waits until Ray has let the driver in"
-    eventually(lambda: engine.poll(handles) == [JobState.ALIVE, JobState.WAITING, JobState.LOST, JobState.GONE])
+    until(lambda: engine.poll(handles) == [JobState.ALIVE, JobState.WAITING, JobState.LOST, JobState.GONE])
     assert [do for _, do, _ in asked(tmp_path)] == ["about", "poll"]
 
 
@@ -112,7 +112,7 @@ def test_jobs_are_alive_while_ray_does_not_answer_and_gone_after_long(
     for _ in range(3):
         assert engine.poll([{"agents": []}]) == [JobState.ALIVE]
     monkeypatch.setattr(ray_engine, "GIVE_UP_AFTER", 0.0)
-    eventually(lambda: engine.poll([{"agents": []}]) == [JobState.GONE])
+    until(lambda: engine.poll([{"agents": []}]) == [JobState.GONE])
     engine.stop({"agents": []}, hard=True)
     engine.forget("run-1")
 

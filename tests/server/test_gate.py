@@ -14,7 +14,7 @@ from lapis.domain import frames
 from lapis.sdk.runs.experiment import Experiment
 from lapis.sdk.workspace.workspace import Workspace
 from lapis.server.control.access import Access
-from tests.conftest import Home
+from lapis.testing import Home
 
 
 class Reply:
@@ -174,7 +174,10 @@ def test_a_report_that_makes_no_sense_is_refused_and_changes_nothing(scoped: Any
         frames.encode({"parts": [{"kind": "log", "name": 7, "offset": 0}]}, [b"x"]),
         frames.encode({"parts": [{"kind": "journal", "stream": "s", "offset": "x"}]}, [b"x"]),
         frames.encode({"parts": []}, [b"x"]),
-        frames.encode({"verdict": {"state": "Nonsense", "reason": ""}}),
+        frames.encode({"verdict": {"state": "Nonsense", "reason": ""}, "ends": {}}),
+        frames.encode({"verdict": {"state": "Failed", "reason": ""}}),
+        frames.encode({"verdict": {"state": "Failed", "reason": ""}, "ends": {"journal": 5}}),
+        frames.encode({"verdict": {"state": "Failed", "reason": ""}, "ends": {"log:x": "long"}}),
     ):
         reply = ask(home, "POST", path, token, body)
         assert (reply.status, reply.error) == (400, "UserError"), body

@@ -22,7 +22,7 @@ from lapis.domain.data import PIECE, WEB, File
 from lapis.files import streaming
 from lapis.machine import mounts
 from lapis.machine.processes import started
-from tests.e2e.until import until
+from lapis.testing import until
 from tests.needs import need, need_fuse
 from tests.web import Web, serving
 
@@ -40,12 +40,6 @@ def streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     left = mounted(tmp_path)
     mounts.detach_below(str(tmp_path))
     assert left == []
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    with serving() as web:
-        yield web
 
 
 def mounted(below: Path) -> list[str]:

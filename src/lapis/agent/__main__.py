@@ -56,6 +56,7 @@ MEET_EVERY = 0.02  # seconds between looks at whether the other nodes are there,
 SAY_AFTER = 5.0  # seconds of waiting for other nodes before somebody would wonder
 STOP_GRACE = 5.0  # what a cancelled script has to save its work
 _NOT_SHARED = "This node shares no folder with the first one: what it writes to outputs and logs is not kept."
+MUCH = 4 << 20  # bytes that take more than a moment to deliver
 GIVE_UP_AFTER = 3600.0  # without a server for so long after the script's end, leave; the spool stays
 
 
@@ -75,7 +76,8 @@ class Agent:
         self.endpoint = endpoint = JobEndpoint(launch.server, launch.agent_token, launch.address_file)
         self.resumed = launch.number > 1
         self.shipper = Shipper(Client(endpoint, timeout=30.0), launch.workspace.id, self.run_id, self.resumed)
-        self.shipper.follow_journal(_stream(launch, place), os.path.join(folder, "journal.jsonl"))
+        self.journal = os.path.join(folder, "journal.jsonl")
+        self.shipper.follow_journal(_stream(launch, place), self.journal)
         self.shipper.follow_log(self.log_name, self.log)
         # outputs and logs are shared: the head brings them in
         mine = (list(work.job.watch), work.job.collect_outputs) if self.head else ([], False)
@@ -110,6 +112,7 @@ class Agent:
         try:
             if crew is None:
                 crew = self._prepare()
+                open(self.journal, "ab").close()
                 crew.write(self.folder)
             crew.start()
             if self.place.network:
@@ -124,6 +127,7 @@ class Agent:
             return Ended(cannot_start(error), time.time())
         for name, path in crew.logs().items():
             self.shipper.follow_log(name, path)
+        self.shipper.behind()  # has seen them all: one that is gone later was removed
         if self.resumed:
             self._ship(force=True)  # whether it was asked to stop meanwhile
         elif self.head:
@@ -140,7 +144,7 @@ class Agent:
         resume.bring_back(self.launch, self.log_name, self.log, self.shipper.client)
         prepare.lay_out_code(self.launch, self.code, self.shipper.client, self.place)
         resume.restore_outputs(self.launch, self.place, self.code, self.shipper.client)
-        variables = self._lay_out_data()
+        variables = {"LAPIS_JOURNAL": _stream(self.launch, self.place), **self._lay_out_data()}
         variables.update(resume.go_on_from(self.work, self.folder, self.shipper.client))
         if self.work.job.inputs and self.head:
             self.step("", f"Data is there: {', '.join(each.name for each in self.work.job.inputs)}")
@@ -209,22 +213,24 @@ class Agent:
         """All that was printed, logged and written here, before the run ends and takes no more. Then say so."""
         for _ in self._until_given_up():
             try:
-                if not self.head:  # which has its own way: it also brings in what is shared
-                    self._bring_in_own_files()
-                self.shipper.report({"node": self.told}, final=True, patience=30.0)
+                lost = [] if self.head else self._bring_in_own_files()  # the head also brings in what is shared
+                ends, losses = self.shipper.settle(patience=30.0)
+                told = {**self.told, "delivered": True, "lost": lost + losses.lost, "notices": losses.notices}
+                self.shipper.deliver(ends, {"node": told}, patience=30.0)
             except NotFound:
                 return
             except (ServiceException, AzureMLException) as error:
                 print(f"{time.strftime('%F %T')} not delivered yet: {error}", flush=True)
                 continue
-            self.told["delivered"] = True
+            self.told = told
             return
 
-    def _bring_in_own_files(self) -> None:
-        _, notices = self.outputs.collect()
-        for notice in [*notices, *data.take_back(self.work, self.code, self.folder, self.shipper.client)]:
+    def _bring_in_own_files(self) -> list[str]:
+        _, losses = self.outputs.collect()
+        for notice in [*losses.notices, *data.take_back(self.work, self.code, self.folder, self.shipper.client)]:
             with open(self.log, "a") as file:
                 file.write(f"Lapis: {notice}\n")
+        return losses.lost
 
     def _of_all_nodes(self, verdict: Verdict) -> Verdict:
         """The first failure of any node, or that all are done; of a node that is not the head, when the run is over."""
@@ -234,8 +240,9 @@ class Agent:
             if self.over:
                 break
             if self.head and node_reports.all_delivered(self.others, self.place.count):
-                return node_reports.failure(self.others) or verdict
-        return verdict
+                return (node_reports.failure(self.others) or verdict).but_lost(node_reports.lost(self.others))
+        silent = node_reports.undelivered(self.others, self.place.count)
+        return verdict.but_lost([f"what node {number} has not sent yet" for number in silent])
 
     def _until_given_up(self) -> Iterator[float]:
         """Again and again, with the seconds gone by; not for ever: the next server starts an agent here again.
@@ -283,7 +290,7 @@ class Agent:
     def _follow(self, crew: Crew) -> Ended:
         """Ship what the processes write until all have ended, or one has failed; say how."""
         stopped: Ended | None = None
-        watch = hanging.SilenceWatch(crew, os.path.join(self.folder, "journal.jsonl"), hanging.seconds(self.work.job))
+        watch = hanging.SilenceWatch(crew, self.journal, hanging.seconds(self.work.job))
         limit = self.work.job.max_seconds or 0.0
         until = (crew.began() or time.time()) + limit if limit else None
         while True:
@@ -291,7 +298,7 @@ class Agent:
                 distributed.let_go_of_idle_workers(self.work.job, crew, watch, self.told, self.others)
                 self._tell_of_silence(crew, watch)
             if stopped is None:
-                late = until is not None and time.time() > until
+                late = until is not None and time.time() > until and not crew.ended_by(until)
                 why = timed_out(limit) if late else self._reason_to_stop()
                 if why is not None:
                     stopped = Ended(why, time.time())
@@ -378,23 +385,28 @@ class Agent:
         return BEAT_EVERY if self.place.count == 1 else BEAT_TOGETHER
 
     def _finish(self, verdict: Verdict) -> None:
-        """Deliver everything, then the verdict. A file that cannot be delivered does not change how the run ended."""
+        """Deliver everything, then the verdict: Completed only if all of it could be delivered."""
         ended = time.time()
         self.step("Finalizing", "Collecting outputs and the last of the logs", at=ended)
+        if self.cancel or self.outputs.backlog() + self.shipper.backlog() > MUCH:
+            self._ship(force=True)  # it takes a while, and whoever cancels must know that nothing but that goes on
         deadline = time.monotonic() + GIVE_UP_AFTER
         data.end_streams(self.folder)
         not_taken_back = data.take_back(self.work, self.code, self.folder, self.shipper.client)
         while True:
             try:
-                files, notices = self.outputs.collect()
-                notices += not_taken_back
+                files, losses = self.outputs.collect()
+                ends, of_streams = self.shipper.settle(patience=30.0)
+                losses += of_streams
+                told = verdict.but_lost(losses.lost)
+                notices = losses.notices + not_taken_back + node_reports.notices(self.others)
                 if Crew.read(self.folder) is not None:  # the script was started
-                    completed = verdict.state == "Completed"
+                    completed = told.state == "Completed"
                     notices += data.note_outputs(self.work, self.folder, self.shipper.client, completed, self._note)
-                header = {"steps": self.steps, "verdict": dict(verdict.to_json(), at=time.time(), notices=notices)}
+                header = {"steps": self.steps, "verdict": dict(told.to_json(), at=time.time(), notices=notices)}
                 if self.front is not None:
                     header["service"] = self.front.told()  # why it could not start
-                self.shipper.report(header, files, final=True, patience=30.0)
+                self.shipper.deliver(ends, header, files, patience=30.0)
                 break
             except NotFound:  # the run was deleted meanwhile
                 break

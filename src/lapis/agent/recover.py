@@ -8,6 +8,7 @@ import time
 
 from lapis.client.http_client import Client, JobEndpoint
 from lapis.client.shipping import Shipper
+from lapis.domain.delivery import Losses, not_delivered
 from lapis.domain.launch import Recovery
 from lapis.errors import AzureMLException, NotFound, ServiceException
 
@@ -19,10 +20,14 @@ def recover(recovery: Recovery) -> None:
     shipper.follow_journal(owner.stream, owner.journal)
     why = f"Process {owner.pid} on {owner.host} ended without completing this run"
     verdict = {"state": "Failed", "reason": why, "error": {"code": "OwnerGone", "message": why + "."}}
+    losses = Losses()
     while True:
         try:
-            shipper.send_spool(owner.spool)
-            shipper.report({"verdict": dict(verdict, at=time.time())}, final=True, patience=30.0)
+            losses += shipper.send_spool(owner.spool)
+            ends, of_journal = shipper.settle(patience=30.0)
+            told = not_delivered(verdict, losses.lost + of_journal.lost)
+            told.update(at=time.time(), notices=losses.notices + of_journal.notices)
+            shipper.deliver(ends, {"verdict": told}, patience=30.0)
             break
         except NotFound:  # the run was deleted meanwhile
             break

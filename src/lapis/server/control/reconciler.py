@@ -38,6 +38,8 @@ MOST_LAUNCHES = 10  # an agent that dies at once, again and again, will not do b
 _OWNED_EVERY = 1.0  # seconds between looks at whose processes are gone
 RETRIES = "lapis.retries"
 HARD_AFTER = 15.0  # seconds that a cancelled run has to go by itself
+DELIVER_WITHIN = 3600.0  # and its agent to bring in what it wrote, once its processes have ended
+_LACKING = "The last of what it logged and printed may be lacking"
 _log = logging.getLogger("lapis.reconciler")
 
 
@@ -175,7 +177,7 @@ class Reconciler:
         if run.launches >= MOST_LAUNCHES:
             said = engine.explain(run.handle or {})
             reason = f"Its agent ended {run.launches} times without a verdict"
-            error = {"code": "AgentLost", "message": f"{reason}. It said: {said or 'nothing'}"}
+            error = {"code": "AgentLost", "message": f"{reason}. {_LACKING}. It said: {said or 'nothing'}"}
             engine.stop(run.handle or {}, hard=True)
             self._end(run, RunState.FAILED, reason, error)
             return
@@ -199,11 +201,11 @@ class Reconciler:
         if since is None:
             self._asked_to_stop[run.id] = self._now()
             engine.stop(handle)
-        elif self._now() - since > HARD_AFTER:
+        elif self._now() - since > (limit := DELIVER_WITHIN if _delivers(run) else HARD_AFTER):
             engine.stop(handle, hard=True)
             error = dict(run.error) if run.error else None
             state = RunState.FAILED if error else RunState.CANCELED
-            reason = f"Did not stop within {HARD_AFTER:.0f} s of being asked, so its processes were killed"
+            reason = f"Did not stop within {limit:.0f} s of being asked, so its processes were killed. {_LACKING}"
             self._end(run, state, reason, error)
 
     def _forget_ended(self, going: set[str]) -> None:
@@ -421,6 +423,12 @@ def _model_files(job: Job) -> list[str]:
     """The hashes of what a service's models are made of."""
     models = job.service.models if job.service is not None else ()
     return [file.hash for model in models for file in model.files]
+
+
+def _delivers(run: RunRecord) -> bool:
+    """Whether its processes have ended, on all nodes, and its agents bring in what they wrote."""
+    nodes_ended = bool(run.nodes) and all(node.get("state") in ("done", "failed") for node in run.nodes)
+    return run.state is RunState.FINALIZING or nodes_ended
 
 
 def _retries(run: RunRecord) -> int:

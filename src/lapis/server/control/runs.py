@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import PlainValidator
 
+from lapis.domain import delivery
 from lapis.domain import run as rules
 from lapis.domain.environment import called
 from lapis.domain.job import Job, Mpi, Search, WantedEnvironment
@@ -392,7 +393,10 @@ class Runs:
     def report(
         self, workspace_id: str, run_id: str, header: Mapping[str, Any], parts: list[memoryview]
     ) -> dict[str, Any]:
-        """What an agent or the owner of an interactive run tells. All of it may be told again and counts once."""
+        """What an agent or the owner of an interactive run tells. All of it may be told again and counts once.
+
+        A verdict comes last: what it comes with is kept, but it is refused while something before `ends` is lacking.
+        """
         positions: dict[str, int] = {}
         journals: list[tuple[str, int, memoryview, list[Point]]] = []
         named: dict[str, tuple[str, int]] = {}
@@ -400,7 +404,7 @@ class Runs:
             what = kind["kind"]
             if what == "log":
                 positions[f"log:{kind['name']}"] = self._take_log(
-                    workspace_id, run_id, kind["name"], kind["offset"], data
+                    workspace_id, run_id, kind["name"], kind["offset"], data, bool(kind.get("anew"))
                 )
             elif what == "journal":
                 journals.append((kind["stream"], kind["offset"], data, parse_lines(bytes(data))[0]))
@@ -415,19 +419,41 @@ class Runs:
                 position = self._take_journal(workspace_id, run_id, stream, offset, data, points)
                 positions[f"journal:{stream}"] = position
             self._stores.files.put(workspace_id, run_id, named, self._now())
-            run, ends_now = self._take_steps(workspace_id, run_id, header)
+            lacking = self._lacking(workspace_id, run_id, header, positions)
+            run, ends_now = self._take_steps(workspace_id, run_id, {} if lacking else header)
             children = self._stores.runs.children(workspace_id, run_id) if ends_now else []
         if ends_now:
             self._settle(run, children)
         self._events.tell(run_id)
+        if lacking:
+            raise Conflict(f"Run {run_id} cannot end yet: {', '.join(lacking)}.", details={"positions": positions})
         reply = {"positions": positions, "cancel": run.cancel_requested, "state": run.state.value}
         if header.get("service"):
             reply["service"] = self._fronts.told(run, header["service"])
         return {**reply, "nodes": list(run.nodes)} if run.nodes else reply
 
-    def _take_log(self, workspace_id: str, run_id: str, name: str, offset: int, data: memoryview) -> int:
+    def _lacking(
+        self, workspace_id: str, run_id: str, header: Mapping[str, Any], positions: dict[str, int]
+    ) -> list[str]:
+        """What must arrive before its teller may say that this is all, in words. Adds to `positions` what it asks for.
+
+        A run that has ended takes no second verdict, so nothing is lacking for one.
+        """
+        if header.get("verdict") and "ends" not in header:
+            raise UserErrorException("A verdict is told with 'ends': how far each log and journal of the run goes.")
+        ends = header.get("ends") or {}
+        for key in ends.keys() - positions.keys():
+            kind, _, name = key.partition(":")
+            reached = self.log_length if kind == "log" else self._stores.metrics.position
+            positions[key] = reached(workspace_id, run_id, name)
+        missing = delivery.lacking(ends, positions)
+        return [] if missing and self._stores.runs.get(workspace_id, run_id).ended else missing
+
+    def _take_log(
+        self, workspace_id: str, run_id: str, name: str, offset: int, data: memoryview, anew: bool = False
+    ) -> int:
         check_path(name)
-        return self._stores.files.append(workspace_id, run_id, name, offset, data, self._now(), _aliases(name))
+        return self._stores.files.append(workspace_id, run_id, name, offset, data, self._now(), _aliases(name), anew)
 
     def _take_journal(
         self, workspace_id: str, run_id: str, stream: str, offset: int, data: memoryview, points: list[Point]
@@ -553,6 +579,9 @@ def _told_node(run: RunRecord, told: Mapping[str, Any]) -> RunRecord:
 
 def _told_verdict(run: RunRecord, verdict: Mapping[str, Any], now: float) -> RunRecord:
     """`run` ended as its agent or owner says; but if fail() was called for it, it has failed."""
+    silent = delivery.silent_nodes(verdict, run.nodes)
+    if silent:
+        raise Conflict(f"Run {run.id} cannot end as Completed yet: {', '.join(silent)}.")
     notices = tuple(str(notice) for notice in verdict.get("notices") or ())
     run = run._replace(warnings=(*run.warnings, *notices))
     state, reason, error = RunState(verdict["state"]), str(verdict["reason"]), verdict.get("error")

@@ -63,8 +63,12 @@ class FileStore:
         data: memoryview,
         at: float,
         aliases: tuple[str, ...],
+        anew: bool = False,
     ) -> int:
-        """Let a file grow; give the length reached. Bytes it has already are not written again, a gap is not made."""
+        """Let a file grow; give the length reached. Bytes it has already are not written again, a gap is not made.
+
+        With `anew` it begins again: its writer has emptied or replaced it.
+        """
         path = self._path(workspace_id, run_id, name)
         with self._appending:
             try:
@@ -74,6 +78,9 @@ class FileStore:
                     return offset + len(data)  # the run has ended and these bytes were taken before
                 self._begin(workspace_id, run_id, name, at, aliases)
                 os.makedirs(os.path.dirname(path), exist_ok=True)
+                length = 0
+            if anew and length:
+                os.truncate(path, 0)
                 length = 0
             if offset > length:
                 return length
