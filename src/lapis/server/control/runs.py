@@ -444,6 +444,8 @@ class Runs:
         ends = header.get("ends") or {}
         for key in ends.keys() - positions.keys():
             kind, _, name = key.partition(":")
+            if kind not in ("log", "journal") or not name:
+                raise UserErrorException(f"'ends' cannot have {key!r}: it names streams, as log:NAME and journal:NAME.")
             reached = self.log_length if kind == "log" else self._stores.metrics.position
             positions[key] = reached(workspace_id, run_id, name)
         missing = delivery.lacking(ends, positions)
