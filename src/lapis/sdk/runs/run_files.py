@@ -14,13 +14,14 @@ from lapis.machine.whole_files import replacing
 
 if TYPE_CHECKING:
     from lapis.client.http_client import Client
+    from lapis.sdk.runs.experiment import Experiment
 
 
 class RunFiles:
     _run_id: str
 
     @property
-    def experiment(self) -> Any:
+    def experiment(self) -> Experiment:
         raise NotImplementedError
 
     @property
