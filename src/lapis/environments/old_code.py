@@ -52,4 +52,4 @@ def shim_files(names: Iterable[str]) -> dict[str, str]:
 
 
 def _text(module: str) -> str:
-    return (resources.files("lapis.environments") / "shims" / f"{module}.py").read_text(encoding="utf-8")
+    return (resources.files("lapis.environments.inside") / "shims" / f"{module}.py").read_text(encoding="utf-8")
