@@ -81,7 +81,6 @@ Run.get_context().tag(f"rank {rank}", "was here")  # asks the server
 
 
 def test_mpi_ranks_run_on_hosts_of_their_own(experiment: Experiment, script: Callable[..., str]) -> None:
-    need("mpirun", "openmpi-bin")
     code = "import os, socket\nprint(os.environ['OMPI_COMM_WORLD_RANK'], socket.gethostname())\n"
     run = finished(experiment, script(code), MpiConfiguration(2, 2))
     lines = [run._text_of(f"user_logs/std_log_{rank}.txt").split() for rank in range(4)]

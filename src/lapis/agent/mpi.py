@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import socket
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,8 +23,8 @@ from lapis.agent.distributed import share_of_node
 from lapis.agent.placement import batch_variables
 from lapis.agent.verdict import Verdict, killed, last_lines, of_rank
 from lapis.domain import log_names
-from lapis.errors import UserErrorException
-from lapis.machine.open_mpi import MPIRUN, NEEDED, find_mpirun
+from lapis.machine import open_mpi
+from lapis.machine.open_mpi import MPIRUN
 
 MPIRUN_LOG = "azureml-logs/mpirun.txt"
 _FAILED_RANK = re.compile(r"Process name: \[.*,(\d+)|process rank (\d+)|MPI_ABORT was invoked on rank (\d+)")
@@ -40,7 +39,7 @@ def members(
     folder: str,
     variables: Mapping[str, str],
 ) -> list[Member]:
-    """mpirun on the head; on the others, the server that lets MPI in."""
+    """mpirun on the head; on the others, the server that lets MPI in. `job` names the mpirun: see environment.enter."""
     each = int(job["distribution"]["processes_per_node"])
     told = {**variables, **batch_variables(nodes, node["index"])}
     argv, surroundings = prepare.command(job, code, folder, told)
@@ -54,6 +53,10 @@ def members(
     # MPI keeps its session and its shared memory there: nodes that are on one machine must not share them.
     temporary, memory = _scratch(folder)
     surroundings.update(TMPDIR=temporary, LAPIS_MPI_MEMORY=memory)
+    libraries = open_mpi.libraries(job[MPIRUN])  # for ranks that were compiled with another path to them
+    if libraries is not None:
+        found = [libraries, surroundings.get("LD_LIBRARY_PATH", "")]
+        surroundings["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, found))
     first = node["index"] * each
     names = [log_names.of_rank(rank) for rank in range(first, first + each)]
     logs = {name: os.path.join(folder, log_names.file_of(name)) for name in names}
@@ -91,8 +94,8 @@ def clean(folder: str) -> None:
 def _mpirun(
     job: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]], folder: str, each: int, here: str, argv: Sequence[str]
 ) -> list[str]:
-    mpirun = find_mpirun(job.get("python"))
-    version = _version(mpirun)
+    mpirun = job[MPIRUN]
+    version = open_mpi.major_version(mpirun) or 0
     count = each * len(nodes)
     command = [mpirun, "--allow-run-as-root", "-np", str(count), "--bind-to", "none"]
     command += ["--map-by", f"ppr:{each}:node" + (":oversubscribe" if version >= 5 else "")]
@@ -163,11 +166,3 @@ def _scratch_paths(folder: str) -> tuple[str, str]:
     name = "lapis-mpi-" + hashlib.sha256(folder.encode()).hexdigest()[:12]
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
     return os.path.join(tempfile.gettempdir(), name), os.path.join(memory, name)
-
-
-def _version(mpirun: str) -> int:
-    said = subprocess.run([mpirun, "--version"], capture_output=True, text=True, timeout=30).stdout
-    found = re.search(r"Open MPI\)? v?(\d+)", said)
-    if found is None:
-        raise UserErrorException(f"{mpirun} is not Open MPI's: {said.splitlines()[:1]}. {NEEDED}")
-    return int(found[1])

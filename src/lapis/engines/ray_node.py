@@ -80,8 +80,7 @@ class RayNode:
         self._engine = LocalEngine(os.path.join(home, "ray", "runs"))
         node = {"name": self._note["host"], "address": self._note["address"], "index": index, "head": head}
         body = {**self._spec["body"], "node": {**node, "count": self._spec["count"]}}
-        if body.get("lock") or body.get("front_lock"):
-            body["environments"] = os.path.join(home, "environments")  # of this node: built here when it is not there
+        body["environments"] = os.path.join(home, "environments")  # of this node: built here when it is not there
         with self._starting:
             if self._stopping:
                 return "It was asked to stop before its agent had started."

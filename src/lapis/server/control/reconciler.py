@@ -357,9 +357,10 @@ class Reconciler:
             packs = self._shelf.blobs.packs_of(wanted)
             code = {"manifest": tree.to_json(), "packs": packs}
             spec = job_spec(run, workspace, experiment, self._access, self._address, code, self._now())
+            spec = replace(spec, body={**spec.body, "environments": self._workshop.root})
             if run.job.get("environment"):
                 lock = self._workshop.lock(run.job["environment"]["lock"]).to_json()
-                spec = replace(spec, body={**spec.body, "lock": lock, "environments": self._workshop.root})
+                spec = replace(spec, body={**spec.body, "lock": lock})
             if run.job.get("service"):
                 spec = replace(spec, body={**spec.body, **self.service_secrets(run)})
         if nodes is None:  # launched again: on the nodes that it has

