@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping
@@ -57,10 +58,16 @@ def command(
             raise UserErrorException(f"The interpreter {python} is not on this machine.")
         arguments = [_word(argument, environment) for argument in job.get("arguments") or []]
         return [python, expand(job["script"], environment), *arguments], environment
-    if isinstance(given, str):  # the user's own shell line
-        shell = "/bin/sh" if job.get("container") else shutil.which("bash") or "/bin/sh"
-        return [shell, "-c", given], environment
-    return [_word(part, environment) for part in given], environment
+    shell = "/bin/sh" if job.get("container") else shutil.which("bash") or "/bin/sh"
+    return [shell, "-c", _line(given, environment)], environment
+
+
+def _line(given: Any, environment: Mapping[str, str]) -> str:
+    """For the shell. A list is joined with spaces, as SDK v1 did: only the paths of inputs are kept in one piece."""
+    if isinstance(given, str):
+        return given
+    parts = [shlex.quote(_word(part, environment)) if isinstance(part, dict) else str(part) for part in given]
+    return " ".join(parts)
 
 
 def _word(part: Any, environment: Mapping[str, str]) -> str:

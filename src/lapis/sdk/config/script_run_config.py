@@ -45,6 +45,8 @@ class ScriptRunConfig:
 
             self.arguments += resume_arguments(resume_from)
         self.command = _checked_command(command)
+        if self.command is not None:
+            self.arguments = None  # as in SDK v1
         if run_config is not None and not isinstance(run_config, RunConfiguration):
             raise UserErrorException(f"run_config must be a RunConfiguration, not {type(run_config).__name__}.")
         self.run_config = run_config if run_config is not None else RunConfiguration()

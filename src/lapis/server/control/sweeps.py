@@ -437,7 +437,7 @@ def _with_arguments(of: Mapping[str, Any], more: list[str]) -> dict[str, Any]:
         return {"arguments": [*(of.get("arguments") or []), *more]}
     if isinstance(command, str):
         return {"command": " ".join([command, *map(shlex.quote, more)])}
-    return {"command": [*command, *more]}
+    return {"command": [*command, *map(shlex.quote, more)]}
 
 
 def _facts(live: _Live, ended: str) -> dict[str, str]:
