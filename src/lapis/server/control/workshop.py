@@ -21,7 +21,7 @@ from lapis.environments.build import ready
 from lapis.environments.interpreters import interpreters
 from lapis.environments.recipe import recipe
 from lapis.environments.resolve import packages_in, resolve
-from lapis.environments.values import Interpreter, Lock, Recipe
+from lapis.environments.values import NOBODY, Interpreter, Lock, Recipe, Submitter
 from lapis.errors import NotFound, UserErrorException
 
 _HASH = re.compile(r"[0-9a-f]{32}")
@@ -61,6 +61,7 @@ class Workshop:
         in_container: bool = False,
         mpi: bool = False,
         horovod_in: str = "",
+        submitter: Submitter = NOBODY,
     ) -> Resolved:
         """The lock of a definition. What was resolved once stays so: the same definition, the same packages."""
         said: list[str] = []
@@ -72,6 +73,7 @@ class Workshop:
             tool = conda.command() if container is None and conda.wanted(definition) else None
             pythons = [each.version for each in machine]
             how: dict[str, Any] = {"gpu": has_gpu(), "strict": strict, "mpi": mpi, "horovod_in": horovod_in}
+            how["submitter"] = submitter
             plan = conda.plan(definition, **how) if tool else recipe(definition, pythons=pythons, **how)
         plan = horovod.with_open_mpi(replace(plan, notices=(*plan.notices, *ignored)))
         image = container.image if container is not None else ""
