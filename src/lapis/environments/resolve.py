@@ -53,6 +53,12 @@ def packages_in(lock: Lock) -> int:
     return number_of_packages(lock.packages) + len(lock.conda)
 
 
+def brings(lock: Lock, name: str) -> bool:
+    """Whether a package is among those of a lock, pip's or conda's."""
+    lines = (*lock.packages.splitlines(), *(each.replace("=", "==", 1) for each in lock.conda))
+    return any(line.startswith((f"{name}==", f"{name} @")) for line in lines)
+
+
 def number_of_packages(packages: str) -> int:
     return sum(1 for line in packages.splitlines() if line and not line.startswith((" ", "#", "-")))
 
@@ -69,7 +75,7 @@ def _pinned(
         said = _compiled(recipe, requirements, constraints, interpreter, root, tell, canceled)
         if said.ok:
             return said.output, tuple(each for each in recipe.as_submitter if each in constraints)
-        if last == 0 or not explain.no_solution(said.complaints):
+        if last == 0 or not (explain.no_solution(said.complaints) or explain.build_failed(said.complaints)):
             break
     raise explain.error(said.complaints, interpreter.version, "resolving the packages", uv.cache_folder(root))
 

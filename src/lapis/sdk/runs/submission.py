@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from lapis.client.http_client import quoted
 from lapis.client.snapshot_sending import send_snapshot
 from lapis.domain import settings as settings_module
+from lapis.domain.data import NEEDED_FOR_TABLES, cannot_read_tables, tables_among
 from lapis.domain.environment import called
 from lapis.domain.run import SCRIPT_RUN, check_labels, check_run_id, check_text
 from lapis.domain.tree import check_path
@@ -85,6 +87,7 @@ def run_body(
         if isinstance(job[part], list):
             job[part] = run_data.with_names(job[part], data)
     job.update(inputs=data.inputs, outputs=data.outputs)
+    _check_tables(job)
     job.update(url_mirrors=run_data.checked_mirrors(), mount=run_data.checked_mount())
     target = _checked_target(experiment.workspace, run_config.target)
     snapshot_id, said = send_snapshot(experiment.workspace, folder)
@@ -112,6 +115,16 @@ def run_body(
         "accepted": f"Accepted with a snapshot of {said}",
         "created_by": _user_name(),
     }
+
+
+def _check_tables(job: dict[str, Any]) -> None:
+    """This interpreter can be asked here; what an environment brings the server knows."""
+    tables = tables_among(job["inputs"])
+    if not tables or job["environment"] is not None or job["python"] != sys.executable:
+        return
+    missing = [name for name in NEEDED_FOR_TABLES if find_spec(name) is None]
+    if missing:
+        raise UserErrorException(cannot_read_tables(tables, sys.executable, missing))
 
 
 def _cannot_submit(config: Any) -> Exception:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lapis.domain import run as rules
+from lapis.domain.data import NEEDED_FOR_TABLES, cannot_read_tables, tables_among
 from lapis.domain.environment import called
 from lapis.domain.log_names import STD_LOG, rank_of
 from lapis.domain.metrics import Point, assemble, parse_lines
@@ -16,7 +17,7 @@ from lapis.domain.services import SERVICE_RUN
 from lapis.domain.sweeps import STOPPED_BY, check_spec
 from lapis.domain.tree import check_path
 from lapis.environments import own_open_mpi
-from lapis.environments.resolve import packages_in
+from lapis.environments.resolve import brings, packages_in
 from lapis.errors import Conflict, NotFound, UserErrorException
 from lapis.server.control.access import Actor
 from lapis.server.control.bulletin import Bulletin
@@ -218,10 +219,22 @@ class Runs:
         mpi = (new.job.get("distribution") or {}).get("kind") == "mpi"
         if mpi and self._computes.is_here(workspace_id, new.target):
             self._see_to_open_mpi(new.job)
+        self._check_tables(new.job)
         script = new.job.get("script")
         if script is not None and all(script != entry.path for entry in self._shelf.snapshots.get(new.snapshot_id)):
             raise UserErrorException(f"The snapshot has no file '{script}' to run. Was it left out by .amlignore?")
         return replace(new, warnings=[*new.warnings, *notices])
+
+    def _check_tables(self, job: Mapping[str, Any]) -> None:
+        """A table is of no use to a script that cannot read it, and the script would find out only after its build."""
+        tables = tables_among(job.get("inputs") or [])
+        wanted = job.get("environment")
+        if not tables or not wanted:
+            return
+        lock = self._workshop.lock(wanted["lock"])
+        missing = [name for name in NEEDED_FOR_TABLES if not brings(lock, name)]
+        if missing and not lock.image:
+            raise UserErrorException(cannot_read_tables(tables, called(wanted["name"]), missing))
 
     def _see_to_open_mpi(self, job: Mapping[str, Any]) -> None:
         """There when the run starts: what keeps it from being installed is told to the one who submits."""
