@@ -388,7 +388,8 @@ FOLLOWERS: Mapping[str, tuple[str, ...]] = {
 
 # --- What old versions need beside them ------------------------------------------------------------------------------
 
-# (below this version, limits on others). They bind only what is installed for some other reason.
+# (below this version, or all where there is none; limits on others). They bind only what is installed for some other
+# reason.
 COMPANIONS: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "tensorflow": (
         ("1.15", ("gast<0.3", "numpy<1.17")),
@@ -434,6 +435,10 @@ COMPANIONS: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "xgboost": (("1.7", ("numpy<1.24", "pandas<2", "scipy<1.11")),),
     "lightgbm": (("4", ("numpy<1.24", "pandas<2", "scikit-learn<1.6", "dask<2024")),),
     "statsmodels": (("0.13", ("numpy<1.24", "scipy<1.8", "pandas<2")), ("0.14.2", ("numpy<2",))),
+    "fbprophet": (
+        ("", ("pystan<3", "numpy<1.24", "pandas<1.4", "matplotlib<3.6")),
+        ("", ("convertdate<2.3", "holidays<0.11", "lunardate<0.3")),
+    ),
     "chainer": (("8", ("numpy<1.24", "setuptools<81")),),
     "onnx": (("1.12", ("protobuf<3.21", "numpy<1.24")),),
     "onnxruntime": (("1.19", ("numpy<2",)),),

@@ -515,7 +515,7 @@ def _constraints(packages: Sequence[Package], minor: Version, more: Mapping[str,
     for package in packages:
         reach = _reach(package, minor)
         for below, others in package_facts.COMPANIONS.get(_family(package.name), ()):
-            if reach.ends_by(version(below)):
+            if not below or reach.ends_by(version(below)):
                 for other in others:
                     name, _, limit = other.partition("<")
                     limits[name] = min(version(limit), limits.get(name, version(limit)))

@@ -1,4 +1,4 @@
-"""Serves an estimator of scikit-learn that was stored with joblib or pickle: each of its methods is a signature."""
+"""Serves an estimator of scikit-learn, stored with joblib, pickle or dill: each of its methods is a signature."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lapis.errors import UserErrorException
 from lapis.scoring.runtimes.ready import answer_once, only_file
 from lapis.scoring.tensors import Arrays, BadRequest, Runtime, Tensor
 
-ENDINGS = (".pkl", ".pickle", ".joblib", ".sav")
+ENDINGS = (".pkl", ".pickle", ".joblib", ".sav", ".dill")  # joblib reads what dill wrote, if dill is there
 # In the order in which they answer where no method is asked for, as Azure's services do.
 _METHODS = ("predict_proba", "predict", "predict_log_proba", "decision_function", "transform", "score_samples")
 
