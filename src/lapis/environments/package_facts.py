@@ -436,6 +436,7 @@ COMPANIONS: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "lightgbm": (("4", ("numpy<1.24", "pandas<2", "scikit-learn<1.6", "dask<2024")),),
     "statsmodels": (("0.13", ("numpy<1.24", "scipy<1.8", "pandas<2")), ("0.14.2", ("numpy<2",))),
     "fbprophet": (
+        ("0.7", ("holidays<0.10",)),
         ("", ("pystan<3", "numpy<1.24", "pandas<1.4", "matplotlib<3.6")),
         ("", ("convertdate<2.3", "holidays<0.11", "lunardate<0.3")),
     ),
