@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from home import Home
 from measure import Asked, Clock, Figure, Options, Reading, alone, family_cpu
+from servers import FilesHandler
 
 from lapis.files import web_cache
 from lapis.files.layout import lay_out_files
@@ -139,24 +139,8 @@ def _serving(folder: Path, files: int, size: int, per_second: int | None = None)
 
 
 def serve(folder: str, per_second: int) -> None:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_HEAD(self) -> None:
-            self.do_GET(body=False)
-
-        def do_GET(self, body: bool = True) -> None:
-            path = os.path.join(folder, os.path.basename(self.path))
-            size, asked = os.path.getsize(path), self.headers.get("Range")
-            begin, _, end = (asked or "bytes=0-").removeprefix("bytes=").partition("-")
-            first, last = int(begin), int(end) if end else size - 1
-            self.send_response(206 if asked else 200)
-            self.send_header("ETag", f'"{size}"')
-            self.send_header("Accept-Ranges", "bytes")
-            self.send_header("Content-Length", str(last - first + 1))
-            self.end_headers()
-            if body:
-                self._send(path, first, last - first + 1)
-
-        def _send(self, path: str, offset: int, left: int) -> None:
+    class Handler(FilesHandler):
+        def send(self, path: str, offset: int, left: int) -> None:
             began, sent, step = time.monotonic(), 0, per_second // 50 if per_second else 1 << 20
             with open(path, "rb") as file:
                 while left:
@@ -165,9 +149,7 @@ def serve(folder: str, per_second: int) -> None:
                     if per_second:
                         time.sleep(max(0.0, sent / per_second - (time.monotonic() - began)))
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
+    Handler.folder = folder
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever).start()
     print(server.server_address[1], flush=True)

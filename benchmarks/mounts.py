@@ -19,9 +19,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from measure import Clock, Figure, Options, Reading, adopt_orphans, alone, family_cpu
+from servers import FilesHandler
 
 # `--scale 0.1`: a tenth of everything
 SCALE = float(sys.argv.pop(sys.argv.index("--scale") + 1)) if "--scale" in sys.argv else 1.0
@@ -145,25 +145,8 @@ def serve(folder: str, per_second: int, delay: float) -> None:
             until = free_at[0]
         time.sleep(max(0.0, until - time.monotonic()))
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_HEAD(self) -> None:
-            self.do_GET(body=False)
-
-        def do_GET(self, body: bool = True) -> None:
-            time.sleep(delay)
-            path = os.path.join(folder, os.path.basename(self.path))
-            size, asked = os.path.getsize(path), self.headers.get("Range")
-            begin, _, end = (asked or "bytes=0-").removeprefix("bytes=").partition("-")
-            first, last = int(begin), int(end) if end else size - 1
-            self.send_response(206 if asked else 200)
-            self.send_header("ETag", f'"{size}"')
-            self.send_header("Accept-Ranges", "bytes")
-            self.send_header("Content-Length", str(last - first + 1))
-            self.end_headers()
-            if body:
-                self._send(path, first, last - first + 1)
-
-        def _send(self, path: str, offset: int, left: int) -> None:
+    class Handler(FilesHandler):
+        def send(self, path: str, offset: int, left: int) -> None:
             with open(path, "rb") as file:
                 while left:
                     count = os.sendfile(self.connection.fileno(), file.fileno(), offset, min(1 << 18, left))
@@ -171,9 +154,7 @@ def serve(folder: str, per_second: int, delay: float) -> None:
                     if per_second:
                         wait_for(count)
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
+    Handler.folder, Handler.delay = folder, delay
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     server.socket.listen(512)

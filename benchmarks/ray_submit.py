@@ -21,6 +21,7 @@ from typing import Any
 import peers
 from home import Home
 from measure import Asked, Figure, Options, Reading, alone
+from servers import free_port
 
 from azureml.core import ScriptRunConfig
 from azureml.core.compute import ComputeTarget
@@ -87,7 +88,7 @@ def _jobs(python: str, dashboard: str, script: str) -> list[float]:
 @contextmanager
 def _cluster(python: str) -> Iterator[tuple[str, str]]:
     """A node with two CPUs: the addresses for clients and for jobs."""
-    gcs, client, dashboard = _free_port(), _free_port(), _free_port()
+    gcs, client, dashboard = free_port(), free_port(), free_port()
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # Ray's sockets bear no long path
     command = [
         str(Path(python).with_name("ray")), "start", "--head", "--block", "--num-cpus=2", "--disable-usage-stats",
@@ -122,12 +123,6 @@ def _leave_the_network() -> None:
     if ctypes.CDLL(None, use_errno=True).unshare(0x40000000):  # CLONE_NEWNET
         raise OSError(ctypes.get_errno(), "unshare")
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ PAGE = HERE.parent / "docs" / "performance.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 SECTIONS = (
     "import_time",
+    "by_hand",
     "log_call",
     "create_runs",
     "ingest",

@@ -12,11 +12,12 @@ import peers
 from measure import Asked, Clock, Figure, Options, Reading, alone
 from sqlalchemy import Table, insert, select
 
+from lapis.domain.job import Job
 from lapis.domain.run import SCRIPT_RUN, RunRecord, RunState, Step
+from lapis.domain.run_filter import RunFilter
 from lapis.sdk.config.runconfig import RunConfiguration, to_run_definition
-from lapis.server.control.shelf import Shelf, open_shelf
+from lapis.server.control.stores import Stores, open_stores
 from lapis.server.control.workspaces import new_experiment
-from lapis.server.store.runs import RunFilter
 from lapis.server.store.tables import metric_series, runs
 
 STORED = 100_000
@@ -28,17 +29,17 @@ _BEST = 100
 
 def measure(options: Options) -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="search-") as folder:
-        shelf = open_shelf(folder)
-        body = _fill(shelf)
+        stores = open_stores(folder)
+        body = _fill(stores)
         bare = _fill_bare(str(Path(folder, "bare.db")), body)
         best_by = ("m0", "maximize")
         one = RunFilter(workspace_id="w", experiment="e", best_by=best_by)
         everywhere = RunFilter(workspace_id="w", best_by=best_by)
-        ours = _timed("Lapis", lambda: [run.id for run in shelf.runs.find(one, _BEST)[0]])
-        wide = _timed("Lapis", lambda: [run.id for run in shelf.runs.find(everywhere, _BEST)[0]])
+        ours = _timed("Lapis", lambda: [run.id for run in stores.runs.find(one, _BEST)[0]])
+        wide = _timed("Lapis", lambda: [run.id for run in stores.runs.find(everywhere, _BEST)[0]])
         limit = _timed("bare: an indexed SQLite query", lambda: _ask_bare(bare), bare=True)
         bare.close()
-        shelf.database.close()
+        stores.database.close()
     readings = [ours, limit]
     if options.peers and options.slow:
         found = peers.ask(options.peers, "search", PEER_STORED)
@@ -50,7 +51,7 @@ def measure(options: Options) -> list[Figure]:
     ]
 
 
-def _fill(shelf: Shelf) -> str:
+def _fill(stores: Stores) -> str:
     """One run kept as every run is; the others are copies of its row. Each has some metrics. The run's body."""
     now = time.time()
     steps = [Step(now, state.value, "So it went") for state in (RunState.QUEUED, RunState.RUNNING, RunState.COMPLETED)]
@@ -66,10 +67,10 @@ def _fill(shelf: Shelf) -> str:
         tags={"model": "resnet", "quick": None},
         properties={"ContentSnapshotId": "0" * 64},
         definition=to_run_definition(RunConfiguration()),
-        job={"script": "train.py", "arguments": ["--rate", "0.1"]},
+        job=Job(script="train.py", arguments=("--rate", "0.1")),
     )
-    shelf.runs.add(example, new_experiment("e", now))
-    with shelf.database.write() as connection:
+    stores.runs.add(example, new_experiment("e", now))
+    with stores.database.write() as connection:
         first = dict(connection.execute(select(runs)).one()._mapping)
         _insert(connection, runs, [dict(first, pk=n + 1, id=f"run-{n}", root_id=f"run-{n}") for n in range(1, STORED)])
         series = {"experiment_pk": first["experiment_pk"], "kind": "scalar", "points": 1}

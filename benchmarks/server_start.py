@@ -11,6 +11,7 @@ from pathlib import Path
 import peers
 from home import Home
 from measure import Asked, Clock, Figure, Options, Reading, alone, family_cpu
+from servers import free_port
 
 ROUNDS = 5
 _HELLO = """
@@ -54,7 +55,7 @@ def measure(options: Options) -> list[Figure]:
 
 def _until_it_listens(command: list[str], folder: Path, env: dict[str, str] | None = None) -> Clock:
     """Start `command` with a free port as its last argument; the time until somebody may connect."""
-    port = _free_port()
+    port = free_port()
     with open(folder / "log.txt", "w") as log:
         with Clock(family_cpu) as clock:
             process = subprocess.Popen([*command, str(port)], cwd=folder, env=env, stdout=log, stderr=log)
@@ -73,12 +74,6 @@ def _listens(port: int) -> bool:
         return True
     except OSError:
         return False
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 if __name__ == "__main__":

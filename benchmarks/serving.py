@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +18,7 @@ import peers
 import psutil
 import uvloop
 from measure import Asked, Figure, Options, Reading, alone
+from servers import answers, cpu_of, free_port, port_of, ready_port, running
 
 ROUNDS = 9
 SECONDS = 1.0
@@ -138,9 +137,9 @@ class _Measured:
     median: list[float] = field(default_factory=list)
 
     def look(self, port: int, process: psutil.Process) -> None:
-        before = _cpu(process)
+        before = cpu_of(process)
         times, took = _load(port, MANY, SECONDS)
-        self.cpu.append((_cpu(process) - before) / len(times))
+        self.cpu.append((cpu_of(process) - before) / len(times))
         self.rate.append(len(times) / took)
         times, _ = _load(port, 1, SECONDS / 2)
         self.median.append(sorted(times)[len(times) // 2])
@@ -158,8 +157,8 @@ def _lapis(python: str, folder: Path, load: dict[str, str]) -> Iterator[tuple[in
     }
     (home / "service.json").write_text(json.dumps(described))
     command = [sys.executable, "-m", "lapis.serving", str(home / "service.json")]
-    with _running(command, home, {"PYTHONPATH": str(SOURCE)}) as process:
-        yield _until(process, lambda: _ready_port(home / "state.json")), process
+    with running(command, home, {"PYTHONPATH": str(SOURCE)}) as process:
+        yield port_of(process, lambda: ready_port(home / "state.json")), process
 
 
 def _no_code(python: str, folder: Path) -> _Server:
@@ -172,20 +171,20 @@ def _score_script(python: str, folder: Path) -> _Server:
 
 @contextmanager
 def _bare(python: str, folder: Path) -> Iterator[tuple[int, psutil.Process]]:
-    port = _free_port()
+    port = free_port()
     command = [python, "-m", "uvicorn", "bare:app", "--port", str(port), "--no-access-log", "--log-level", "warning"]
-    with _running(command, folder, {"MODEL": str(folder / "mlp.onnx")}) as process:
-        yield _until(process, lambda: _answers(port)), process
+    with running(command, folder, {"MODEL": str(folder / "mlp.onnx")}) as process:
+        yield port_of(process, lambda: answers(port)), process
 
 
 @contextmanager
 def _azure(python: str, folder: Path) -> Iterator[tuple[int, psutil.Process]]:
-    port = _free_port()
+    port = free_port()
     command = [str(Path(python).parent / "azmlinfsrv"), "--entry_script", str(folder / "score.py"), "--port", str(port)]
     path = f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"
     more = {"MODEL": str(folder / "mlp.onnx"), "WORKER_COUNT": "1", "PATH": path, "PYTHONPATH": str(folder)}
-    with _running(command, folder, more) as process:
-        yield _until(process, lambda: _answers(port)), process
+    with running(command, folder, more) as process:
+        yield port_of(process, lambda: answers(port)), process
 
 
 _SERVERS: dict[str, Callable[[str, Path], _Server]] = {
@@ -194,56 +193,6 @@ _SERVERS: dict[str, Callable[[str, Path], _Server]] = {
     "bare": _bare,
     "azure": _azure,
 }
-
-
-@contextmanager
-def _running(command: list[str], folder: Path, more: dict[str, str]) -> Iterator[psutil.Process]:
-    with open(folder / "log.txt", "w") as log:
-        process = psutil.Popen(command, cwd=folder, env={**os.environ, **more}, stdout=log, stderr=log)
-        try:
-            yield process
-        finally:
-            family = process.children(recursive=True)
-            process.terminate()
-            _, alive = psutil.wait_procs([process, *family], timeout=5)
-            for each in alive:
-                each.kill()
-
-
-def _until(process: psutil.Process, ready: Callable[[], int | None]) -> int:
-    deadline = time.monotonic() + 120
-    while True:
-        port = ready()
-        if port is not None:
-            return port
-        assert process.is_running() and time.monotonic() < deadline, process.cmdline()
-        time.sleep(0.05)
-
-
-def _ready_port(state: Path) -> int | None:
-    if not state.exists():
-        return None
-    said = json.loads(state.read_text())
-    return int(said["port"]) if said["state"] == "ready" else None
-
-
-def _answers(port: int) -> int | None:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5):
-            return port
-    except OSError:
-        return None
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
-def _cpu(process: psutil.Process) -> float:
-    used = [each.cpu_times() for each in (process, *process.children(recursive=True))]
-    return sum(each.user + each.system for each in used)
 
 
 def _load(port: int, connections: int, seconds: float) -> tuple[list[float], float]:

@@ -21,10 +21,10 @@ from measure import Asked, Clock, Figure, Options, Reading, alone, family_cpu
 
 from azureml.core import Experiment, ScriptRunConfig
 from azureml.train.hyperdrive import HyperDriveConfig, HyperDriveRun, RandomParameterSampling, uniform
+from lapis.domain.job import Job, Search, TrialTemplate
 from lapis.domain.metrics import Point
 from lapis.domain.run import RunState, end
 from lapis.server.app import make_system
-from lapis.server.control.access import USER
 from lapis.server.control.runs import NewRun
 
 TRIALS, AT_ONCE, ROUNDS = 50, 2, 3
@@ -147,7 +147,7 @@ def _controller() -> tuple[list[float], list[float], list[float]]:
         home.stop()
         every = _drive(system, workspace_id, snapshot_id, "HD_many", MANY)
         _drive(system, workspace_id, snapshot_id, "HD_read", READ)
-        system.shelf.database.close()
+        system.stores.database.close()
         run = HyperDriveRun(experiment, "HD_read")
         read = []
         for _ in range(7):
@@ -172,26 +172,25 @@ def _drive(system: Any, workspace_id: str, snapshot_id: str, run_id: str, trials
         "policy": {"name": "Bandit", "properties": {"slack_factor": 0.5}},
         "metric": "score", "goal": "maximize", "max_total": trials, "max_concurrent": AT_ONCE, "max_minutes": 1000,
     }  # fmt: skip
-    job = {"script": "train.py", "arguments": []}
-    trial = {"job": job, "definition": {"arguments": []}, "properties": {}, "uses": []}
+    trial = TrialTemplate(Job(script="train.py"), {"arguments": []})
     new = NewRun("controller", run_id, run_id, "hyperdrive", snapshot_id=snapshot_id, target="local",
-                 sweep={"spec": spec, "trial": trial})  # fmt: skip
-    system.runs.create(USER, workspace_id, [new])
-    system.sweeps._one_pass()
+                 sweep=Search(spec, trial))  # fmt: skip
+    system.control.runs.create(workspace_id, [new])
+    system.control.sweeps._one_pass()
     seconds = []
     for number in range(trials):
         child_id = f"{run_id}_{number}"
         for at in range(5):
             point = Point("scalar", 0.0, "score", random.random())
-            system.shelf.metrics.append(workspace_id, child_id, "journal", at, at + 1, [point])
-        done = system.shelf.runs.change(
+            system.stores.metrics.append(workspace_id, child_id, "journal", at, at + 1, [point])
+        done = system.stores.runs.change(
             workspace_id, child_id, lambda run: end(run, RunState.COMPLETED, reason="", at=time.time())
         )
         with Clock() as clock:
-            system.runs.ended(done)
-            system.sweeps._one_pass()
+            system.control.runs.ended(done)
+            system.control.sweeps._one_pass()
         seconds.append(clock.cpu)
-    assert system.shelf.runs.get(workspace_id, run_id).state is RunState.COMPLETED
+    assert system.stores.runs.get(workspace_id, run_id).state is RunState.COMPLETED
     return seconds
 
 

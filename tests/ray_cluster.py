@@ -14,7 +14,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from lapis.environments import uv
+from lapis.testing import until
 from tests.needs import lacking
 
 RAY = "2.60.0"
@@ -68,10 +68,12 @@ class RayCluster:
                 env={**kept, "RAY_AUTH_MODE": "disabled", "LAPIS_HOME": str(self.folder / f"home{number}")},
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
-        deadline = time.monotonic() + 120
-        while b"Ray runtime started" not in (self.folder / f"n{number}.log").read_bytes():
-            assert self._nodes[number].poll() is None and time.monotonic() < deadline, self.log(number)
-            time.sleep(0.1)
+        process, log = self._nodes[number], self.folder / f"n{number}.log"
+        until(
+            lambda: process.poll() is not None or b"Ray runtime started" in log.read_bytes(),
+            lambda: self.log(number), seconds=120,
+        )  # fmt: skip
+        assert process.poll() is None, self.log(number)
 
     def kill_node(self, number: int) -> None:
         """All its processes at once, as if its power was cut."""

@@ -10,7 +10,7 @@ import pytest
 
 PAGE = Path(__file__).parents[1] / "docs" / "public-names.md"
 ROWS = re.findall(r"^\| `lapis\.([a-z_.]+)\.(\w+)`", PAGE.read_text(), re.M)
-MODULES = ["compute", "sweeps"]
+MODULES = ["compute", "sweeps", "testing"]
 
 
 @pytest.mark.parametrize(("module", "name"), ROWS, ids=lambda part: str(part))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+from azureml.core import Environment
+
 
 def make_wheel(
     folder: Path,
@@ -30,3 +32,13 @@ def make_wheel(
         for file, text in files.items():
             wheel.writestr(zipfile.ZipInfo(file), text)  # without the time: the same content, the same hash
     return path
+
+
+def environment_of(wheels: Path, *packages: str, name: str = "toy") -> Environment:
+    """An environment whose packages come from that folder and from nowhere else."""
+    made = Environment(name)
+    made.python.conda_dependencies.set_pip_option("--no-index")
+    made.python.conda_dependencies.set_pip_option(f"--find-links {wheels}")
+    for package in packages:
+        made.python.conda_dependencies.add_pip_package(package)
+    return made

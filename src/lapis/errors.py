@@ -279,9 +279,9 @@ class DiscoveryUrlNotFoundException(AzureMLException):
 class ParallelRunException(AzureMLException):
     code = "ParallelRun"
     status = 400
-    delay_seconds: Any
+    delay_seconds: float
 
-    def __init__(self, exception_message: Any = "", code: Any = None, delay_seconds: Any = None, **kwargs: Any) -> None:
+    def __init__(self, exception_message: Any = "", code: Any = None, delay_seconds: float = 0, **kwargs: Any) -> None:
         super().__init__(exception_message, **kwargs)
         self.delay_seconds = delay_seconds
 
@@ -358,7 +358,9 @@ BY_CODE: dict[str, Any] = {vars(cls)["code"]: cls for cls in _ALL}
 
 def to_wire(error: BaseException) -> dict[str, Any]:
     """The body of an error response."""
-    return {"error": {"code": getattr(error, "code", "Service"), "message": getattr(error, "message", str(error))}}
+    body = {"code": getattr(error, "code", "Service"), "message": getattr(error, "message", str(error))}
+    details = getattr(error, "details", None)
+    return {"error": body if details is None else {**body, "details": details}}
 
 
 def from_wire(body: Any, status: int) -> Exception:
@@ -368,5 +370,5 @@ def from_wire(body: Any, status: int) -> Exception:
     message = error.get("message") or f"The server answered with status {status}."
     if cls is None or issubclass(cls, ServiceException):
         return ServiceException(message, status_code=status)
-    raised: Exception = cls(message)
+    raised: Exception = cls(message, details=error["details"]) if error.get("details") else cls(message)
     return raised

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 from lapis.agent.crew import Crew, Member
 from lapis.agent.hanging import SilenceWatch
+from lapis.testing import until
 
 
 def member(folder: Path, name: str, code: str) -> Member:
@@ -25,11 +25,7 @@ def test_who_neither_prints_nor_computes_is_quiet(tmp_path: Path) -> None:
     crew.start()
     try:
         watch = SilenceWatch(crew, str(tmp_path / "journal.jsonl"), after=3.0)
-        deadline = time.monotonic() + 30
-        while watch.quiet(sleeps) < 2.0 and time.monotonic() < deadline:
-            watch.look()
-            time.sleep(0.05)
-        assert watch.quiet(sleeps) >= 2.0
+        until(lambda: (watch.look(), watch.quiet(sleeps) >= 2.0)[1])
         assert watch.quiet(prints) < 2.0 and watch.quiet(computes) < 2.0
         assert not watch.hangs(), "two of them are at work"
     finally:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lapis.agent.placement import Rank, ports_needed, ranks
+from lapis.domain.job import Plain, PyTorch, TensorFlow
 
 
 def node(number: int, *ports: int) -> dict[str, Any]:
@@ -15,7 +16,7 @@ def node(number: int, *ports: int) -> dict[str, Any]:
 
 
 def tensorflow(workers: int, servers: int, count: int) -> list[Rank]:
-    distribution = {"kind": "tensorflow", "workers": workers, "parameter_servers": servers}
+    distribution = TensorFlow(workers, servers)
     needed = [ports_needed(distribution, count, number) for number in range(count)]
     return ranks(distribution, [node(number, *range(2222, 2222 + needed[number])) for number in range(count)])
 
@@ -62,7 +63,7 @@ def test_the_names_of_the_older_service_are_set_too() -> None:
 
 
 def test_every_process_of_pytorch_knows_its_place() -> None:
-    placed = ranks({"kind": "pytorch", "processes": 4}, [node(0, 6105), node(1, 7000)])
+    placed = ranks(PyTorch(4), [node(0, 6105), node(1, 7000)])
     assert [_place(rank) for rank in placed] == [
         ("0", "0", "0", "2", "4"),
         ("1", "1", "0", "2", "4"),
@@ -77,13 +78,13 @@ def test_every_process_of_pytorch_knows_its_place() -> None:
 def test_processes_that_cannot_be_divided_are_spread_as_evenly_as_can_be(
     processes: int | None, spread: list[int]
 ) -> None:
-    placed = ranks({"kind": "pytorch", "processes": processes}, [node(0, 1), node(1, 2), node(2, 3)])
+    placed = ranks(PyTorch(processes), [node(0, 1), node(1, 2), node(2, 3)])
     assert [sum(1 for rank in placed if rank.node == number) for number in range(3)] == spread
     assert [rank.variables["RANK"] for rank in placed] == [str(number) for number in range(sum(spread))]
 
 
 def test_plain_nodes_know_their_neighbours() -> None:
-    first, second = ranks({"kind": "plain"}, [node(0, 6105), node(1, 7000)])
+    first, second = ranks(Plain(), [node(0, 6105), node(1, 7000)])
     assert first.variables["AZ_BATCH_HOST_LIST"] == second.variables["AZ_BATCH_HOST_LIST"] == "host0,host1"
     assert first.variables["AZ_BATCH_MASTER_NODE"] == second.variables["AZ_BATCH_MASTER_NODE"] == "host0:6105"
     assert (first.name, second.name) == ("node 0", "node 1")

@@ -30,7 +30,7 @@ from lapis.sdk.config.script_run_config import ScriptRunConfig
 from lapis.sdk.runs.experiment import Experiment
 from lapis.sdk.runs.run import Run
 from lapis.sdk.workspace.workspace import Workspace
-from tests.conftest import Home
+from lapis.testing import Home, until
 
 POINTS = 120
 # Counts what it has handed over, one number a line: a line here means log() and print() had returned.
@@ -103,7 +103,7 @@ def test_a_killed_script_has_failed_and_keeps_all_it_handed_over(
 ) -> None:
     chance = random.Random(seed)
     run, done = submitted(home, script, tmp_path)
-    wait_until(lambda: done.exists() and len(done.read_text().split()) > chance.randint(1, 80))
+    until(lambda: done.exists() and len(done.read_text().split()) > chance.randint(1, 80))
     os.kill(script_process(home, run.id), signal.SIGKILL)
     if chance.random() < 0.5:
         home.kill_server()
@@ -135,7 +135,7 @@ while True:
 """
     notebook = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.DEVNULL)
     wanted = chance.randint(1, 5000)
-    wait_until(lambda: done.exists() and done.stat().st_size > wanted)
+    until(lambda: done.exists() and done.stat().st_size > wanted)
     if chance.random() < 0.5:
         home.kill_server()
     notebook.kill()
@@ -154,9 +154,9 @@ def test_a_run_ends_and_keeps_everything_while_no_server_is_there(
     home: Home, script: Callable[..., str], tmp_path: Path
 ) -> None:
     run, done = submitted(home, script, tmp_path)
-    wait_until(lambda: done.exists())
+    until(lambda: done.exists())
     home.kill_server()
-    wait_until(lambda: len(done.read_text().split()) == POINTS)
+    until(lambda: len(done.read_text().split()) == POINTS)
     assert home.server_pid is None
     run = Run.get(Workspace.from_config(), run.id)  # asking starts a server, which finds the run again
     assert run.wait_for_completion()["status"] == "Completed"
@@ -168,7 +168,7 @@ def test_when_agent_keeper_and_server_die_together_the_verdict_is_honest(
     home: Home, script: Callable[..., str], tmp_path: Path
 ) -> None:
     run, done = submitted(home, script, tmp_path)
-    wait_until(lambda: done.exists())
+    until(lambda: done.exists())
     job = home.path / "work" / run.id
     process = json.loads((job / "process.json").read_text())
     agent = json.loads((job / "agent.json").read_text())
@@ -237,9 +237,9 @@ def test_what_an_agent_left_that_was_killed_after_its_last_word_is_removed(
     for _ in range(5):  # the moment between its last word and its end may be missed
         run, _ = submitted(home, script, tmp_path, many)
         job = home.path / "work" / run.id
-        wait_until(lambda: (job / "process.json").exists())  # noqa: B023
+        until(lambda: (job / "process.json").exists())  # noqa: B023
         agent = json.loads((job / "agent.json").read_text())["pid"]
-        wait_until(lambda: run.get_status() == "Completed")  # noqa: B023
+        until(lambda: run.get_status() == "Completed")  # noqa: B023
         os.kill(agent, signal.SIGSTOP)
         if job.exists():
             break
@@ -249,7 +249,7 @@ def test_what_an_agent_left_that_was_killed_after_its_last_word_is_removed(
         home.kill_server()
     os.kill(agent, signal.SIGKILL)
     assert Run.get(Workspace.from_config(), run.id).get_status() == "Completed"
-    wait_until(lambda: not job.exists())
+    until(lambda: not job.exists())
 
 
 @pytest.mark.full
@@ -258,7 +258,7 @@ def test_a_server_that_is_away_for_a_minute_is_not_noticed_by_the_script(
 ) -> None:
     code = SCRIPT.replace("time.sleep(0.015)", "time.sleep(0.6)")
     run, done = submitted(home, script, tmp_path, code)
-    wait_until(lambda: done.exists())
+    until(lambda: done.exists())
     pid = home.server_pid
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)  # it takes connections and answers nothing
@@ -300,13 +300,6 @@ def script_process(home: Home, run_id: str) -> int:
 
 def log_of(run: Run) -> list[str]:
     return [line for line in run._text_of("user_logs/std_log.txt").splitlines() if line.startswith("line ")]
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not come to pass in time"
-        time.sleep(0.005)
 
 
 def test_two_that_start_a_server_at_once_both_work_on_one(home: Home, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from lapis.cli.__main__ import main
 from lapis.sdk.workspace.workspace import Workspace
-from tests.conftest import Home
+from lapis.testing import Home
 
 TRAIN = """
 import os

@@ -8,8 +8,8 @@ from lapis.sdk.compute.compute_target import ComputeTarget
 from lapis.sdk.config.script_run_config import ScriptRunConfig
 from lapis.sdk.runs.experiment import Experiment
 from lapis.sdk.workspace.workspace import Workspace
+from lapis.testing import until
 from tests.cli.conftest import Lapis
-from tests.e2e.until import until
 
 
 def test_a_cluster_is_made_shown_changed_and_removed(lapis: Lapis, here: Workspace) -> None:

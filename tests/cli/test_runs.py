@@ -9,8 +9,8 @@ import pytest
 
 from lapis.sdk.runs.experiment import Experiment
 from lapis.sdk.workspace.workspace import Workspace
+from lapis.testing import Home
 from tests.cli.conftest import Finished, Lapis, Start
-from tests.conftest import Home
 
 
 def ids(said: object) -> list[str]:

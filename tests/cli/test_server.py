@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from lapis.testing import Home
 from lapis.version import VERSION
 from tests.cli.conftest import Finished, Lapis, Start
-from tests.conftest import Home
 
 
 def test_status_says_that_no_server_runs_and_starts_none(lapis: Lapis, home: Home) -> None:

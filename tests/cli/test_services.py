@@ -7,8 +7,8 @@ from pathlib import Path
 from lapis.sdk.models.inference_config import InferenceConfig
 from lapis.sdk.models.model import Model
 from lapis.sdk.workspace.workspace import Workspace
+from lapis.testing import until
 from tests.cli.conftest import Lapis
-from tests.e2e.until import until
 
 
 def test_a_service_is_listed_shown_called_and_deleted(lapis: Lapis, here: Workspace, tmp_path: Path) -> None:

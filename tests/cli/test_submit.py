@@ -9,8 +9,8 @@ import pytest
 
 from lapis.sdk.runs.run import Run
 from lapis.sdk.workspace.workspace import Workspace
+from lapis.testing import Home
 from tests.cli.conftest import Lapis, Start
-from tests.conftest import Home
 
 SHOW_ARGUMENTS = "import json, os, sys\nprint(json.dumps([sys.argv[1:], os.environ.get('COLOUR')]))\n"
 

@@ -11,8 +11,8 @@ import pytest
 from lapis.client import local_server
 from lapis.sdk.runs.experiment import Experiment
 from lapis.sdk.workspace.workspace import Workspace
+from lapis.testing import Home
 from tests.cli.conftest import Finished, Lapis
-from tests.conftest import Home
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Home
+from lapis.testing import Home
 from tests.docs.page import blocks, fits
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from azureml.core import Experiment, ScriptRunConfig
-from tests.conftest import Home
+from lapis.testing import Home
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from azureml.core import Experiment, Run, ScriptRunConfig, Workspace
-from tests.conftest import Home
-from tests.e2e.until import until, until_written
+from lapis.testing import Home, until, until_written
 
 Submit = Callable[..., Any]
 SLEEP = "import sys, time\nopen(sys.argv[1], 'w').write('begun\\n')\ntime.sleep(600)\n"

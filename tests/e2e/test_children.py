@@ -10,8 +10,7 @@ import pytest
 
 from azureml.core import Experiment, Run, ScriptRun, ScriptRunConfig, Workspace
 from azureml.exceptions import UserErrorException
-from tests.conftest import Home
-from tests.e2e.until import until, until_written
+from lapis.testing import Home, until, until_written
 
 Submit = Callable[..., Any]
 WAIT = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.02)\n"

@@ -12,7 +12,7 @@ from azureml.core import ComputeTarget, Experiment, ScriptRunConfig, Workspace
 from azureml.core.compute import AmlCompute, ComputeInstance, RemoteCompute
 from azureml.core.compute_target import ComputeTargetException
 from azureml.exceptions import UserErrorException
-from tests.e2e.until import until, until_written
+from lapis.testing import until, until_written
 
 Make = Callable[..., AmlCompute]
 

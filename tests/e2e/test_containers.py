@@ -12,7 +12,7 @@ import pytest
 from azureml.core import Environment, Experiment, ScriptRunConfig
 from azureml.exceptions import UserErrorException
 from lapis.environments import containers
-from tests.e2e.until import until
+from lapis.testing import until
 from tests.images import make_python_image
 from tests.wheels import make_wheel
 

@@ -6,7 +6,7 @@ import json
 import os
 import pydoc
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,8 @@ from azureml.core.runconfig import Dataset as DatasetSection
 from azureml.data import OutputFileDatasetConfig
 from azureml.data.output_dataset_config import OutputTabularDatasetConfig
 from azureml.exceptions import UserErrorException
-from tests.conftest import Home
-from tests.e2e.until import until
-from tests.web import Web, serving
+from lapis.testing import Home, until
+from tests.web import Web
 
 Finish = Callable[..., Any]
 
@@ -49,12 +48,6 @@ def look(path):
     return open(path).read() if os.path.isfile(path) else path
 print("SEEN" + json.dumps([look(path) for path in sys.argv[1:]]))
 """
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    with serving() as web:
-        yield web
 
 
 @pytest.fixture
@@ -188,7 +181,7 @@ def test_an_old_address_is_found_through_a_mirror_that_goes_with_the_run(
 def test_a_cancel_while_data_is_on_the_way_is_obeyed_and_progress_is_seen(web: Web, submit: Finish) -> None:
     dataset = from_files(web.put("/slow.bin", bytes(50 << 20), per_second=4 << 20, ranges=False))
     run = submit("print('never')", arguments=[dataset.as_mount()])
-    until(lambda: "MB (" in run.get_logs().get("user_logs/std_log.txt", ""), 30)
+    until(lambda: "MB (" in run.get_logs().get("user_logs/std_log.txt", ""), seconds=30)
     assert run.get_status() == "Running"
     run.cancel()
     run.wait_for_completion(raise_on_error=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from azureml.core import Datastore, Workspace
+from azureml.core import Dataset, Datastore, Workspace
 from azureml.data.azure_storage_datastore import AzureBlobDatastore, AzureFileDatastore
 from azureml.data.context_managers import DatastoreContextManager
 from azureml.data.data_reference import DataReference
@@ -238,6 +238,12 @@ def test_a_data_path_becomes_a_reference(store: Any) -> None:
     assert (reference.data_reference_name, reference.mode, reference.path_on_datastore) == ("mnist", "download", "a/b")
     again = DataPath.create_from_data_reference(reference)
     assert (again.datastore_name, again.path_on_datastore) == (store.name, "a/b")
+
+
+@pytest.mark.parametrize("use", [Dataset.File.from_files, lambda path: path.create_data_reference("mnist")])
+def test_a_data_path_without_a_datastore_can_be_made_and_not_used(use: Any) -> None:
+    with pytest.raises(UserErrorException, match="The path 'a/b' lies in no datastore"):
+        use(DataPath(path_on_datastore="a/b"))
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,7 @@ from azureml.core.runconfig import MpiConfiguration, PyTorchConfiguration, RunCo
 from azureml.data import OutputFileDatasetConfig
 from azureml.exceptions import ComputeTargetException, RunConfigurationException, UserErrorException
 from lapis.machine.processes import started
-from tests.conftest import Home
-from tests.e2e.until import until, until_written
+from lapis.testing import Home, until, until_written
 
 SAY_WHERE = """
 import os
@@ -415,7 +414,7 @@ def test_a_run_whose_node_is_taken_away_begins_anew_and_its_logs_go_on(
 
 
 def ranks_running(folder: Path) -> list[int]:
-    return [int(until_written(folder / f"pid-{rank}", 40)) for rank in range(4)]
+    return [int(until_written(folder / f"pid-{rank}", seconds=40)) for rank in range(4)]
 
 
 def agents(home: Home, run_id: str) -> list[int]:

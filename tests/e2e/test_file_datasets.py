@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,7 @@ from azureml.data import FileDataset
 from azureml.data.datapath import DataPath
 from azureml.exceptions import UserErrorException
 from lapis.files import layout
-from tests.web import Web, serving
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    with serving() as web:
-        yield web
+from tests.web import Web
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 
 from azureml.core import Experiment, Run
 from azureml.exceptions import AzureMLException, UserErrorException
-from tests.conftest import Home
+from lapis.testing import Home
 
 Submit = Callable[..., Any]
 ESCAPES = ["../up.txt", "/etc/passwd", "a/../../b", "a//b", "./../x", "", "a\\b", "a\0b", "C:/x", "..", "a/", 5, None]

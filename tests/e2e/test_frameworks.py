@@ -23,7 +23,7 @@ from azureml.train.hyperdrive import (
     PrimaryMetricGoal,
     choice,
 )
-from tests.conftest import Home
+from lapis.testing import Home
 from tests.kept import kept_home
 from tests.needs import need
 

@@ -14,8 +14,7 @@ import pytest
 from azureml.core import Environment, Experiment, ScriptRunConfig, Workspace
 from azureml.core.compute import AmlCompute, ComputeTarget
 from azureml.core.runconfig import PyTorchConfiguration
-from tests.conftest import Home
-from tests.e2e.until import until
+from lapis.testing import Home, until
 from tests.needs import lacking
 
 WAITS = """
@@ -72,7 +71,7 @@ def test_the_stacks_of_every_rank_are_kept_with_the_run(
     )  # fmt: skip
     run = Experiment(workspace, "trial").submit(config)
     stacks = [f"logs/azureml/stacks_rank_{rank}.txt" for rank in range(4)]
-    until(lambda: set(stacks) <= set(run.get_file_names()), 60)
+    until(lambda: set(stacks) <= set(run.get_file_names()), seconds=60)
     (tmp_path / "friend").touch()
     assert run.wait_for_completion()["status"] == "Completed"
     assert all("wait_for_a_friend" in run._text_of(name) for name in stacks)

@@ -17,7 +17,7 @@ import pytest
 
 from azureml.core import Experiment, Run, ScriptRunConfig, Workspace
 from azureml.exceptions import UserErrorException
-from tests.conftest import Home
+from lapis.testing import Home
 
 Submit = Callable[..., Any]
 

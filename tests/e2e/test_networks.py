@@ -16,7 +16,7 @@ from azureml.core import Experiment, ScriptRunConfig, Workspace
 from azureml.core.compute import AmlCompute, ComputeTarget
 from azureml.core.runconfig import MpiConfiguration, PyTorchConfiguration
 from lapis.machine.processes import started
-from tests.conftest import Home
+from lapis.testing import Home
 from tests.e2e.test_distributed import STEADY, agents, ranks_running
 from tests.needs import lacking, need
 

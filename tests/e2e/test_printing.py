@@ -15,7 +15,7 @@ import pytest
 from azureml.core import Experiment, Run, ScriptRunConfig, Workspace
 from azureml.exceptions import UserErrorException
 from lapis.server.studio.login import LOGIN_PATH
-from tests.conftest import Home
+from lapis.testing import Home
 
 Submit = Callable[..., Any]
 

@@ -17,9 +17,9 @@ from azureml.core.model import InferenceConfig
 from azureml.core.runconfig import PyTorchConfiguration
 from azureml.core.webservice import AksWebservice
 from lapis.cli.__main__ import main
+from lapis.machine.processes import family
 from lapis.sdk.compute.attached_compute import RayCompute
-from tests.conftest import Home
-from tests.e2e.until import until, until_written
+from lapis.testing import Home, until, until_written
 from tests.ray_cluster import RayCluster
 from tests.wheels import make_wheel
 
@@ -49,7 +49,7 @@ def workspace(
     for run in Experiment(workspace, "trial").get_runs():
         run.cancel()
     for run in Experiment(workspace, "trial").get_runs():
-        until(lambda run=run: run.get_status() in ENDED, SOON)  # type: ignore[misc]
+        until(lambda run=run: run.get_status() in ENDED, seconds=SOON)  # type: ignore[misc]
 
 
 def attached(workspace: Workspace, cluster: RayCluster, name: str, vm_size: str = "STANDARD_D2_V2") -> RayCompute:
@@ -96,7 +96,7 @@ with open("outputs/model.txt", "w") as file: file.write("a model")
     assert "outputs/model.txt" in run.get_file_names()
     built = [home for home in ray_cluster.folder.glob("home?/environments/*/pyvenv.cfg")]
     assert built, "the environment was built on the node"
-    until(lambda: not ComputeTarget(experiment.workspace, "ray")._view["nodes"], SOON)
+    until(lambda: not ComputeTarget(experiment.workspace, "ray")._view["nodes"], seconds=SOON)
 
 
 def test_the_nodes_of_a_run_have_addresses_of_their_own_and_share_outputs(
@@ -134,9 +134,11 @@ def test_a_run_is_cancelled_with_all_its_processes(
     here = tmp_path / "here"
     code = f"import os, time; open({str(here)!r}, 'w').write('here\\n'); time.sleep(600)"
     run = experiment.submit(config(script(code)))
-    until_written(here, SOON)
+    until_written(here, seconds=SOON)
+    assert family(f"AZUREML_RUN_ID={run.id}", [])
     run.cancel()
-    until(lambda: run.get_status() == "Canceled", SOON)
+    until(lambda: run.get_status() == "Canceled", seconds=SOON)
+    until(lambda: not family(f"AZUREML_RUN_ID={run.id}", []))
 
 
 def test_a_run_that_ray_has_no_room_for_says_so_and_is_cancelled_at_once(
@@ -144,10 +146,10 @@ def test_a_run_that_ray_has_no_room_for_says_so_and_is_cancelled_at_once(
 ) -> None:
     attached(experiment.workspace, ray_cluster, "large", "STANDARD_D4_V2")
     run = experiment.submit(config(script("print(1)"), target="large"))
-    told = until(lambda: "Waiting for Ray" in _last_stage(run) and _last_stage(run), SOON)
+    told = until(lambda: "Waiting for Ray" in _last_stage(run) and _last_stage(run), seconds=SOON)
     assert "it wants a node with 8 CPUs, and Ray has none that large among 3 nodes" in told
     run.cancel()
-    until(lambda: run.get_status() == "Canceled", SOON)
+    until(lambda: run.get_status() == "Canceled", seconds=SOON)
 
 
 def test_a_server_that_was_killed_finds_its_runs_again(
@@ -159,7 +161,7 @@ def test_a_server_that_was_killed_finds_its_runs_again(
         f"while not os.path.exists({str(gate)!r}): time.sleep(0.05)\nprint('the end')"
     )
     run = experiment.submit(config(script(code)))
-    until_written(here, SOON)
+    until_written(here, seconds=SOON)
     ray_home.kill_server()
     assert run.get_status() == "Running"
     gate.touch()
@@ -191,10 +193,10 @@ def test_a_node_that_dies_fails_the_run_with_its_name_or_restarts_it(
     run = experiment.submit(given, properties={"lapis.retries": str(retries)})
     hosts = []
     for rank in (0, 1):
-        until_written(tmp_path / f"host{rank}", SOON)
+        until_written(tmp_path / f"host{rank}", seconds=SOON)
         hosts.append((tmp_path / f"host{rank}").read_text().strip())
     if retries:
-        until(lambda: "outputs/before" in run.get_file_names(), SOON)
+        until(lambda: "outputs/before" in run.get_file_names(), seconds=SOON)
     killed = next(int(host[-1]) for host in hosts if not host.endswith("n1"))  # the first node is Ray's own head
     ray_cluster.kill_node(killed)
     try:

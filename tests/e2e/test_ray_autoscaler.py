@@ -20,8 +20,7 @@ import pytest
 
 from azureml.core import ComputeTarget, Experiment, ScriptRunConfig, Workspace
 from lapis.sdk.compute.attached_compute import RayCompute
-from tests.conftest import Home
-from tests.e2e.until import until
+from lapis.testing import Home, until
 from tests.needs import lacking
 from tests.ray_cluster import _python_with_ray
 
@@ -93,7 +92,7 @@ def _scales(folder: Path, python: str) -> None:
             run.wait_for_completion()
             assert "trained" in run._text_of("user_logs/std_log.txt")
             assert nodes() == 2
-            until(lambda: nodes() == 1, SOON)
+            until(lambda: nodes() == 1, seconds=SOON)
     finally:
         home.end()
         for name, value in before.items():
@@ -129,7 +128,7 @@ def _cluster(folder: Path, python: str) -> Iterator[Callable[[], int]]:
         return int(re.findall(r"nodes: (\d+)", done.stdout)[0])  # the autoscaler has more to say
 
     try:
-        until(lambda: b"Ray runtime started" in log.read_bytes() or head.poll() is not None, SOON)
+        until(lambda: b"Ray runtime started" in log.read_bytes() or head.poll() is not None, seconds=SOON)
         assert head.poll() is None, log.read_text()[-2000:]
         yield nodes
     finally:

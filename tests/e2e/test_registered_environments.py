@@ -16,8 +16,8 @@ from azureml.core import Environment, Experiment, RunConfiguration, ScriptRunCon
 from azureml.core.environment import DockerBuildContext, EnvironmentReference
 from azureml.exceptions import ActivityFailedException, UserErrorException
 from lapis.errors import Conflict, NotFound
-from tests.conftest import Home
-from tests.wheels import make_wheel
+from lapis.testing import Home
+from tests.wheels import environment_of, make_wheel
 
 
 @pytest.fixture
@@ -25,15 +25,6 @@ def wheels(tmp_path: Path) -> Path:
     folder = tmp_path / "wheels"
     make_wheel(folder, "lapistoy", "1.0")
     return folder
-
-
-def with_packages(wheels: Path, *packages: str, name: str = "toy") -> Environment:
-    made = Environment(name)
-    made.python.conda_dependencies.set_pip_option("--no-index")
-    made.python.conda_dependencies.set_pip_option(f"--find-links {wheels}")
-    for package in packages:
-        made.python.conda_dependencies.add_pip_package(package)
-    return made
 
 
 # -- registered
@@ -130,7 +121,7 @@ def test_the_newest_of_each_is_listed(workspace: Workspace) -> None:
 def test_a_run_may_name_its_environment(
     experiment: Experiment, script: Callable[..., str], wheels: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    mine = with_packages(wheels, "lapistoy")
+    mine = environment_of(wheels, "lapistoy")
     mine.environment_variables = {"MINE": "1"}
     mine.register(experiment.workspace)
     config = RunConfiguration()
@@ -165,7 +156,7 @@ def test_a_build_can_be_waited_for_with_its_log(
     workspace: Workspace, wheels: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_wheel(wheels, "lapisbyhand", "1.0")
-    mine = with_packages(wheels, "lapisbyhand")
+    mine = environment_of(wheels, "lapisbyhand")
     before = mine.get_image_details(workspace)
     assert not before.image_exist
     build = mine.build(workspace)
@@ -183,7 +174,7 @@ def test_a_build_can_be_waited_for_with_its_log(
 def test_building_again_is_done_at_once_and_local_builds_are_the_same(
     workspace: Workspace, wheels: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    mine = with_packages(wheels, "lapistoy")
+    mine = environment_of(wheels, "lapistoy")
     log = mine.build_local(workspace, useDocker=False)
     assert log in capsys.readouterr().out
     assert mine.build(workspace).status == "Succeeded"
@@ -195,7 +186,7 @@ def test_a_build_that_fails_says_why(
     on_shared_server: Home, workspace: Workspace, wheels: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gone = make_wheel(wheels, "lapisgone", "1.0")
-    mine = with_packages(wheels, "lapisgone")
+    mine = environment_of(wheels, "lapisgone")
     mine.get_image_details(workspace)  # resolved
     gone.unlink()
     shutil.rmtree(on_shared_server.path / "cache" / "uv", ignore_errors=True)
@@ -208,7 +199,7 @@ def test_a_build_that_fails_says_why(
 
 def test_what_does_not_fit_together_is_refused_before_it_is_built(workspace: Workspace, wheels: Path) -> None:
     with pytest.raises(UserErrorException, match="lapis-nowhere"):
-        with_packages(wheels, "lapis-nowhere").build(workspace)
+        environment_of(wheels, "lapis-nowhere").build(workspace)
 
 
 def test_an_interpreter_that_the_user_manages_is_not_built(workspace: Workspace) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from azureml.core import Environment, Experiment, Run, ScriptRunConfig, Workspace
-from tests.conftest import Home
+from lapis.testing import Home
 from tests.sdk.test_import import SOURCE, every_interpreter
 
 EVERYTHING = """

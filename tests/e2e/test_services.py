@@ -27,9 +27,8 @@ from azureml.core.model import InferenceConfig
 from azureml.core.webservice import AciWebservice, AksEndpoint, AksWebservice, LocalWebservice
 from azureml.exceptions import ComputeTargetException, ModelNotFoundException, UserErrorException, WebserviceException
 from lapis.machine.processes import started
-from tests.conftest import Home
-from tests.e2e.until import until
-from tests.wheels import make_wheel
+from lapis.testing import Home, until
+from tests.wheels import environment_of, make_wheel
 
 SCORE = """
 import json, os
@@ -191,7 +190,7 @@ def test_a_service_runs_in_the_environment_that_is_built_for_it(
 ) -> None:
     script = "import lapistoy, sys\ndef init(): pass\ndef run(data): return [lapistoy.VERSION, sys.version_info[:2]]\n"
     make_wheel(tmp_path / "wheels", "lapistoy", "1.0")
-    environment = toy_environment(tmp_path / "wheels", "lapistoy==1.0")
+    environment = environment_of(tmp_path / "wheels", "lapistoy==1.0")
     environment.python.conda_dependencies.set_python_version("3.8")
     service = Model.deploy(workspace, "toy", [], code(script, environment=environment), show_output=True)
     assert service.run("") == ["1.0", [3, 8]]
@@ -199,17 +198,8 @@ def test_a_service_runs_in_the_environment_that_is_built_for_it(
     assert "Building environment" in told and "answers at port" in told
     assert "Building environment" in service.get_logs(init=True)
     with pytest.raises(UserErrorException, match="lapistoy"):
-        service.update(inference_config=code(script, environment=toy_environment(tmp_path / "wheels", "lapistoy==9")))
+        service.update(inference_config=code(script, environment=environment_of(tmp_path / "wheels", "lapistoy==9")))
     assert service.run("")[0] == "1.0"
-
-
-def toy_environment(wheels: Path, *packages: str) -> Environment:
-    made = Environment("toy")
-    made.python.conda_dependencies.set_pip_option("--no-index")
-    made.python.conda_dependencies.set_pip_option(f"--find-links {wheels}")
-    for package in packages:
-        made.python.conda_dependencies.add_pip_package(package)
-    return made
 
 
 # -- what cannot be
@@ -243,7 +233,7 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
         Model.deploy(workspace, "nomodel", ["nowhere:1"], code())
     with pytest.raises(WebserviceException, match="3 to 32 lower-case"):
         Model.deploy(workspace, "No Such Name", [model(1)], code())
-    with pytest.raises(WebserviceException, match="cpu_cores must be a number greater than 0"):
+    with pytest.raises(WebserviceException, match="cpu_cores must be between 0.001 and 100000"):
         AciWebservice.deploy_configuration(cpu_cores=0)
     with pytest.raises(WebserviceException, match="cannot both be True"):
         AksWebservice.deploy_configuration(auth_enabled=True, token_auth_enabled=True)
@@ -255,6 +245,36 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
         Model.deploy(workspace, "nocode", [model(1)])
     with pytest.raises(WebserviceException, match="exactly one model"):
         Model.deploy(workspace, "nothing", [])
+    assert Webservice.list(workspace) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "said"),
+    [
+        (
+            "POST",
+            "",
+            {"name": "abc", "kind": "ACI", "replicas": 2},
+            "service has no field 'replicas'. Known: name,",
+        ),
+        ("POST", "", {"name": "abc", "kind": "VM"}, "service.kind must be one of ACI, AKS, AKSENDPOINT, LOCAL"),
+        (
+            "POST",
+            "",
+            {"name": "abc", "kind": "ACI", "settings": {"cpus": 2}},
+            "has no field 'cpus'. Known: cpu_cores",
+        ),
+        ("PATCH", "/abc", {"replicas": 2}, "change has no field 'replicas'. Known: content,"),
+        ("POST", "/abc/versions/two", {"settings": {"num_replicas": 10**6}}, "num_replicas must be between 1 and 1000"),
+        ("PATCH", "/abc/versions/two", {"tags": ["a"]}, "change.tags must be a dictionary"),
+        ("POST", "/abc/keys", {"which": 1}, "key.which must be text"),
+    ],
+)
+def test_a_request_with_a_field_that_is_unknown_or_wrong_is_refused_by_its_name(
+    workspace: Workspace, method: str, path: str, body: Any, said: str
+) -> None:
+    with pytest.raises((UserErrorException, WebserviceException), match=said):
+        workspace._client.call(method, f"{workspace._base}/services{path}", body)
     assert Webservice.list(workspace) == []
 
 
@@ -459,8 +479,10 @@ def test_an_endpoint_splits_requests_between_its_versions(deploy: Deploy, model:
 
 def test_a_killed_worker_is_replaced(deploy: Deploy) -> None:
     service = deploy()
-    os.kill(service.run(ASKED)["pid"], signal.SIGKILL)
+    killed = service.run(ASKED)["pid"]
+    os.kill(killed, signal.SIGKILL)
     until(lambda: ask(service.scoring_uri)[0] == 200)
+    assert service.run(ASKED)["pid"] != killed
 
 
 def test_a_killed_front_comes_back_at_the_same_address(deploy: Deploy) -> None:

@@ -20,7 +20,7 @@ from lapis.client.snapshot_sending import send_snapshot
 from lapis.domain.packs import SMALL
 from lapis.errors import SnapshotException, Unavailable
 from lapis.sdk.runs.run_files import RunFiles
-from tests.conftest import Home
+from lapis.testing import Home
 
 SUM = "import glob, os; print(sum(os.path.getsize(n) for n in glob.glob('data/*/*')))"
 FILES, SIZE = 300, 40_000  # 12 MB: several batches, the last of them not full

@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,9 @@ from azureml.exceptions import UserErrorException
 from lapis.domain.data import PIECE
 from lapis.machine import mounts
 from lapis.machine.processes import started
-from tests.conftest import Home
-from tests.e2e.until import until
+from lapis.testing import Home, until
 from tests.needs import need_fuse
-from tests.web import Web, serving
+from tests.web import Web
 
 Finish = Callable[..., Any]
 
@@ -47,12 +46,6 @@ def streamed(on_shared_server: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     need_fuse()
     on_shared_server.start()  # before the variable is set, which would be the server's own otherwise
     monkeypatch.setenv("LAPIS_MOUNT", "stream")
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    with serving() as web:
-        yield web
 
 
 def put(web: Web, path: str = "/large.bin", content: bytes = CONTENT, **more: Any) -> Any:
@@ -80,7 +73,7 @@ def test_a_script_reads_what_is_streamed_and_the_log_says_so_and_why(
     ]
     assert mounted(on_shared_server) == []
     again = finish(READ, arguments=[put(web).as_mount()])
-    assert f"HASH {HASH}" in text_of(again) and "0.0 MB of 16.8 MB were fetched" in text_of(again)
+    assert f"HASH {HASH}" in text_of(again) and "0 B of 16.8 MB were fetched" in text_of(again)
     monkeypatch.setenv("LAPIS_MOUNT", "auto")
     third = finish(READ, arguments=[put(web).as_mount()])
     assert f"HASH {HASH}" in text_of(third) and "downloaded" in text_of(third)
@@ -201,7 +194,7 @@ def test_a_script_reads_on_when_its_agent_is_killed_and_the_next_one_unmounts(
     begun: Any, home: Home, tmp_path: Path
 ) -> None:
     kill(home, begun, "agent.json")
-    until(lambda: "another one takes over" in str(begun.get_details()), 30)
+    until(lambda: "another one takes over" in str(begun.get_details()), seconds=30)
     (tmp_path / "go").touch()
     begun.wait_for_completion()
     assert f"HASH {HASH}" in text_of(begun) and "16.8 MB of 16.8 MB were fetched" in text_of(begun)

@@ -16,8 +16,7 @@ import pytest
 
 from azureml.core import Environment, Experiment, RunConfiguration, ScriptRunConfig, Workspace
 from azureml.exceptions import ActivityFailedException
-from tests.conftest import Home
-from tests.e2e.until import until, until_written
+from lapis.testing import Home, until, until_written
 from tests.needs import need
 
 Submit = Callable[..., Any]

@@ -38,7 +38,7 @@ from lapis.errors import NotThereYet
 from lapis.sdk.training.parameter_expressions import when
 from lapis.sdk.training.stopping_policies import AshaPolicy
 from lapis.sdk.training.sweep_submission import sweep_body
-from tests.e2e.until import until, until_written
+from lapis.testing import until, until_written
 
 LOG = "azureml-logs/hyperdrive.txt"
 TRAIN = """

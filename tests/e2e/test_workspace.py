@@ -10,7 +10,7 @@ import pytest
 
 from azureml.core import Experiment, Run, Workspace
 from azureml.exceptions import UserErrorException, WorkspaceException
-from tests.conftest import Home
+from lapis.testing import Home
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_name_that_azure_would_refuse_is_refused(on_shared_server: Home, wrong
     assert len(Workspace.list("local")) == before
 
 
-def test_details_and_changes(name: str) -> None:
+def test_a_workspace_tells_its_details_and_what_was_changed_in_them(name: str) -> None:
     made = Workspace.create(name, show_output=False)
     details = made.get_details()
     assert details["name"] == name and details["workspaceid"] == made._workspace_id

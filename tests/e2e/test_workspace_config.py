@@ -15,7 +15,7 @@ from azureml.core import Workspace
 from azureml.exceptions import AuthenticationException, ServiceException, UserErrorException
 from lapis.client import local_server
 from lapis.sdk.workspace.workspace_config import find, read
-from tests.conftest import Home
+from lapis.testing import Home
 
 CANDIDATES = [
     ".azureml/config.json", ".azureml/project.json", "aml_config/config.json", "aml_config/project.json",

@@ -17,7 +17,8 @@ from lapis.engines.base import Engine, JobSpec, JobState
 from lapis.engines.local import LocalEngine
 from lapis.errors import ComputeTargetException
 from lapis.machine import processes
-from tests.contracts.engine import EngineContract, eventually
+from lapis.testing import until_written
+from lapis.testing.engine_contract import EngineContract
 
 
 class TestLocal(EngineContract):
@@ -46,7 +47,7 @@ class TestLocal(EngineContract):
         assert engine._fork_server is not None
         os.kill(engine._fork_server.pid, signal.SIGKILL)
         engine._fork_server.wait()
-        second = engine.launch(JobSpec("run-2", job.body))
+        second = engine.launch(JobSpec("run-2", job.work))
         assert engine.poll([first, second]) == [JobState.ALIVE, JobState.ALIVE]
         for handle in (first, second):
             engine.stop(handle, hard=True)
@@ -65,10 +66,10 @@ if len(sys.argv) > 1:
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            open(sys.argv[1] + "/daemon", "w").write(str(os.getpid()))
+            open(sys.argv[1] + "/daemon", "w").write(str(os.getpid()) + chr(10))
             time.sleep(600)
         os._exit(0)
-    open(sys.argv[1] + "/main", "w").write(str(os.getpid()))
+    open(sys.argv[1] + "/main", "w").write(str(os.getpid()) + chr(10))
 time.sleep(600)
 """
 
@@ -77,8 +78,8 @@ def test_a_tree_is_ended_with_its_daemons_even_if_it_ignores_sigterm(tmp_path: P
     process = subprocess.Popen(
         [sys.executable, "-c", STUBBORN, str(tmp_path)], env={**os.environ, "AZUREML_RUN_ID": "stubborn-1"}
     )
-    eventually(lambda: all((tmp_path / name).exists() for name in ("main", "daemon")))
-    daemon = int((tmp_path / "daemon").read_text())
+    until_written(tmp_path / "main")
+    daemon = int(until_written(tmp_path / "daemon"))
     bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     processes.end_tree("AZUREML_RUN_ID=stubborn-1", [process.pid], grace=0.2)
     process.wait(timeout=10)

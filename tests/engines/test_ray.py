@@ -12,7 +12,8 @@ import pytest
 from lapis.engines.base import Engine, Handle, JobSpec, JobState
 from lapis.engines.ray import RayEngine
 from lapis.errors import ComputeTargetException
-from tests.contracts.engine import EngineContract, eventually
+from lapis.testing import until
+from lapis.testing.engine_contract import EngineContract
 from tests.ray_cluster import RayCluster
 
 pytestmark = [pytest.mark.full, pytest.mark.xdist_group("ray")]
@@ -53,16 +54,16 @@ class TestRay(EngineContract):
         self, engine: Engine, job: JobSpec, ray_cluster: RayCluster
     ) -> None:
         shape: Any = {"cores": 2, "gpus": 0}
-        engine.launch(JobSpec("run-2", job.body, (shape, shape, shape)))
-        handle = engine.launch(JobSpec("run-2", job.body, (shape, shape, shape)))
-        eventually(lambda: engine.poll([handle]) == [JobState.ALIVE], 60)
-        waiting = engine.launch(JobSpec("run-3", job.body, (shape,)))
-        eventually(lambda: engine.poll([handle, waiting]) == [JobState.ALIVE, JobState.WAITING])
+        engine.launch(JobSpec("run-2", job.work, (shape, shape, shape)))
+        handle = engine.launch(JobSpec("run-2", job.work, (shape, shape, shape)))
+        until(lambda: engine.poll([handle]) == [JobState.ALIVE], seconds=60)
+        waiting = engine.launch(JobSpec("run-3", job.work, (shape,)))
+        until(lambda: engine.poll([handle, waiting]) == [JobState.ALIVE, JobState.WAITING])
         assert engine.explain(waiting) == (
             "Waiting for Ray: it wants a node with 2 CPUs, and of Ray's 3 nodes 0 CPUs are free"
         )
         engine.stop(handle, hard=True)
-        eventually(lambda: engine.poll([waiting]) == [JobState.ALIVE], 60)
+        until(lambda: engine.poll([waiting]) == [JobState.ALIVE], seconds=60)
         assert not list(ray_cluster.folder.glob("home?/ray/runs/run-2-0/job.json")), (
             "nothing of it is left on its nodes"
         )

@@ -10,16 +10,20 @@ import socket
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from lapis.domain.job import Job
+from lapis.domain.launch import Assignment
 from lapis.engines import ray as ray_engine
 from lapis.engines.base import JobSpec, JobState
 from lapis.engines.ray import RayEngine, pack_sources
 from lapis.engines.ray_driver import serve, why_waiting
 from lapis.errors import ComputeTargetException
-from tests.contracts.engine import eventually
+from lapis.testing import until
+from tests.launches import work
 
 # Answers each question from a table, and writes down what it was asked.
 DRIVER = """
@@ -68,21 +72,23 @@ def test_a_run_is_launched_with_the_shape_of_its_nodes_and_the_address_of_the_se
     make: Make, tmp_path: Path
 ) -> None:
     engine = make("http://10.0.0.5:8787/", launch=["run-1/2/0/n", "run-1/2/1/n"])
-    body = {"server": "http://127.0.0.1:1", "address_file": "/a", "blobs": "/b", "attempt": 2}
+    given = work(Job(script="train.py"), address_file="/a", blobs="/b", attempt=2)
     nodes = tuple(engine.start_node(f"node-{n}", n, {"cores": 6, "gpus": 1, "max_nodes": 2}) for n in range(2))
-    handle = engine.launch(JobSpec("run-1", body, nodes))
+    handle = engine.launch(JobSpec("run-1", given, nodes))
     assert handle == {"job": "run-1", "agents": ["run-1/2/0/n", "run-1/2/1/n"]}
     ((_, do, what),) = asked(tmp_path)
     assert (do, what["job"], what["attempt"]) == ("launch", "run-1", 2)
     assert what["shapes"] == [{"cores": 6, "gpus": 1}] * 2
-    assert what["body"] == {"server": "http://10.0.0.5:8787", "address_file": None, "blobs": None, "attempt": 2}
+    sent = Assignment.from_json(what["assignment"]).work
+    expected = replace(given.launch, server="http://10.0.0.5:8787", address_file=None, blobs=None)
+    assert sent == replace(given, launch=expected)
 
 
 def test_many_jobs_are_one_question(make: Make, tmp_path: Path) -> None:
     engine = make(poll=["alive", "waiting", "lost", "gone"], about={})
     handles = [{"job": name, "agents": [f"{name}/0/0/n"]} for name in "abcd"]
     assert engine.poll(handles) == [JobState.ALIVE] * 4, "nobody waits until Ray has let the driver in"
-    eventually(lambda: engine.poll(handles) == [JobState.ALIVE, JobState.WAITING, JobState.LOST, JobState.GONE])
+    until(lambda: engine.poll(handles) == [JobState.ALIVE, JobState.WAITING, JobState.LOST, JobState.GONE])
     assert [do for _, do, _ in asked(tmp_path)] == ["about", "poll"]
 
 
@@ -106,7 +112,7 @@ def test_jobs_are_alive_while_ray_does_not_answer_and_gone_after_long(
     for _ in range(3):
         assert engine.poll([{"agents": []}]) == [JobState.ALIVE]
     monkeypatch.setattr(ray_engine, "GIVE_UP_AFTER", 0.0)
-    eventually(lambda: engine.poll([{"agents": []}]) == [JobState.GONE])
+    until(lambda: engine.poll([{"agents": []}]) == [JobState.GONE])
     engine.stop({"agents": []}, hard=True)
     engine.forget("run-1")
 

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from lapis.environments import in_use
 from lapis.environments.interpreters import interpreters
 from lapis.environments.resolve import resolve
 from lapis.environments.values import Interpreter, Lock, Recipe
+from lapis.testing import until
 from tests.wheels import make_wheel
 
 _SLOW_BACKEND = """
@@ -77,6 +79,11 @@ class Shop:
 @pytest.fixture
 def shop(tmp_path: Path) -> Shop:
     return Shop(tmp_path)
+
+
+def until_free(root: str, name: str) -> int:
+    """The lock of an environment, once nobody holds it: the process that compiles its bytecode may, for a while."""
+    return until(lambda: in_use.take(root, name))
 
 
 def this_python() -> Interpreter:

@@ -23,7 +23,8 @@ from lapis.environments.values import Interpreter, Lock
 from lapis.errors import StorageFull, UserErrorException
 from lapis.machine.commands import Stopped
 from lapis.machine.processes import started
-from tests.environments.conftest import Shop, this_python
+from lapis.testing import until
+from tests.environments.conftest import Shop, this_python, until_free
 from tests.needs import lacking
 from tests.wheels import make_wheel
 
@@ -35,13 +36,6 @@ def said(folder: str, code: str) -> str:
     done = subprocess.run([os.path.join(folder, "bin", "python"), "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
-
-
-def until(what: Callable[[], object], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -70,7 +64,6 @@ def test_a_lock_becomes_a_folder_whose_python_has_the_packages(shop: Shop, minor
     python = next((each for each in interpreters() if each.version.startswith(f"{minor}.")), None)
     if python is None:
         lacking(f"Python {minor} is not on this machine")
-        raise AssertionError
     folder = build(shop.lock("toy<2", python=python), python, shop.root, shop.told.append)
     code = "import helper, sys, toy; print(toy.VERSION, helper.VERSION, sys.version.split()[0], sys.prefix)"
     assert said(folder, code) == f"1.0 2.1 {python.version} {folder}"
@@ -221,10 +214,7 @@ def test_a_held_environment_cannot_be_taken_for_removal(shop: Shop) -> None:
     assert in_use.take(shop.root, lock.hash) is None
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    taken: list[int | None] = []
-    until(lambda: taken.append(in_use.take(shop.root, lock.hash)) or taken[-1])  # the bytecode's process may hold it
-    assert taken[-1] is not None
-    os.close(taken[-1])
+    os.close(until_free(shop.root, lock.hash))
 
 
 def test_help_for_old_code_lies_among_the_packages(shop: Shop) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,8 @@ import pytest
 from lapis.environments import bytecode, in_use
 from lapis.environments.build import MARKER, build, build_and_hold, ready
 from lapis.environments.cache import Built, built, lock_of, pins, prune, too_much
-from tests.environments.conftest import Shop, this_python
+from lapis.testing import until
+from tests.environments.conftest import Shop, this_python, until_free
 from tests.wheels import make_wheel
 
 
@@ -28,16 +28,9 @@ def made(shop: Shop, *requirements: str, used: float = 0.0) -> str:
     lock = shop.lock(*requirements)
     folder = build(lock, this_python(), shop.root, shop.told.append)
     bytecode.compile_now(folder, shop.root)
-    os.close(wait_until_free(shop.root, lock.hash))
+    os.close(until_free(shop.root, lock.hash))
     os.utime(os.path.join(folder, "lapis-environment.json"), (used, used))
     return lock.hash
-
-
-def wait_until_free(root: str, name: str) -> int:
-    while True:
-        file = in_use.take(root, name)
-        if file is not None:
-            return file
 
 
 def there(shop: Shop) -> list[str]:
@@ -156,7 +149,4 @@ def test_a_build_of_the_server_keeps_to_the_limit(shop: Shop, tmp_path: Path, mo
     command = [sys.executable, "-m", "lapis.environments", str(file), shop.root]
     with in_use.held(shop.root, "f" * 32):  # other environments' locks do not matter
         assert subprocess.run(command, stdout=subprocess.DEVNULL).returncode == 0
-        deadline = time.monotonic() + 60
-        while old in there(shop):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(lambda: old not in there(shop), seconds=60)

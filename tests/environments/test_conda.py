@@ -13,9 +13,9 @@ import pytest
 
 from lapis.environments import conda
 from lapis.environments.build import build
+from lapis.environments.environment_builds import EnvironmentBuilds
 from lapis.environments.values import Lock
 from lapis.errors import UserErrorException
-from lapis.server.control.workshop import Workshop
 from tests.conda_channel import PYTHON, SITE, Channel
 from tests.wheels import make_wheel
 
@@ -53,7 +53,7 @@ def definition(channel: Channel, *dependencies: Any, pip: list[str]) -> dict[str
 
 
 def resolved(tmp_path: Path, wish: dict[str, Any]) -> Lock:
-    return Workshop(str(tmp_path / "environments"), lambda: None).resolve(wish, strict=False).lock
+    return EnvironmentBuilds(str(tmp_path / "environments"), lambda: None).resolve(wish, strict=False).lock
 
 
 def said(folder: str, *command: str) -> str:

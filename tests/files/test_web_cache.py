@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,19 +13,13 @@ import pytest
 from lapis.errors import NotFound, UserErrorException
 from lapis.files import web_cache
 from lapis.files.web_cache import WebCache
-from tests.web import Web, serving
+from tests.web import Web
 
 LARGE = bytes(range(256)) * 4096 * 3  # three pieces, once a piece is 1 MB
 
 
 class InterruptedByTest(Exception):
     pass
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    with serving() as web:
-        yield web
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import http.server
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,13 +14,7 @@ from lapis.domain.addresses import Rule, rule_of
 from lapis.errors import UserErrorException
 from lapis.files.web_cache import WebCache
 from lapis.files.web_guard import opener
-from tests.web import Web, serving
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    with serving() as web:
-        yield web
+from tests.web import Web
 
 
 def forbidding(text: str) -> Rule:

@@ -15,7 +15,7 @@ import pytest
 from nbclient import NotebookClient
 
 from azureml.core import Experiment, Run, Workspace
-from tests.conftest import Home
+from lapis.testing import Home
 from tests.kept import kept_home
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

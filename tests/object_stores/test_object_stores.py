@@ -29,9 +29,8 @@ from lapis.object_stores import helper
 from lapis.object_stores.cache import PIECE, ObjectCache
 from lapis.object_stores.stores import Object, ObjectStore
 from lapis.server.control.access import Access
-from tests.conftest import Home
-from tests.conftest import _processes_mentioning as processes_mentioning
-from tests.e2e.until import until
+from lapis.testing import Home, until
+from lapis.testing.server import processes_of
 from tests.needs import need_fuse
 from tests.object_stores import servers
 from tests.server.test_gate import ask
@@ -313,7 +312,7 @@ def test_a_run_can_be_cancelled_while_its_data_is_on_the_way(
     run.cancel()
     run.wait_for_completion(show_output=False, raise_on_error=False)
     assert run.get_status() == "Canceled"
-    living = [Path(f"/proc/{pid}/cmdline") for pid in processes_mentioning(str(on_shared_server.path))]
+    living = [Path(f"/proc/{pid}/cmdline") for pid in processes_of(str(on_shared_server.path))]
     assert not [each for each in living if each.exists() and b"lapis.object_stores.fetch" in each.read_bytes()]
 
 
@@ -684,7 +683,7 @@ print("FURTHER", file.read(1))
     monkeypatch.setenv("LAPIS_MOUNT", "stream")
     config = ScriptRunConfig(script(code), "train.py", [dataset.as_mount(), str(tmp_path / "go"), PIECE])
     run = Experiment(workspace, "remote").submit(config)
-    until(lambda: "first" in run.get_logs().get("user_logs/std_log.txt", ""), 60)
+    until(lambda: "first" in run.get_logs().get("user_logs/std_log.txt", ""), seconds=60)
     put(server.direct(bucket), "a.bin", b"1" * 3 * PIECE, tmp_path)
     (tmp_path / "go").touch()
     run.wait_for_completion(show_output=False, raise_on_error=False)

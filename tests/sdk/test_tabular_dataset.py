@@ -191,7 +191,7 @@ def test_names_that_are_empty_or_there_twice_get_a_number(write: Callable[..., s
     [("utf8", "utf-8-sig"), ("utf8bom", "utf-8-sig"), ("latin1", "latin-1"), ("iso88591", "latin-1"),
      ("windows1252", "cp1252"), ("utf16", "utf-16"), (FileEncoding.UTF32, "utf-32")],
 )  # fmt: skip
-def test_encodings(encoding: Any, python: str, write: Callable[..., str]) -> None:
+def test_a_file_is_read_in_the_encoding_that_is_named(encoding: Any, python: str, write: Callable[..., str]) -> None:
     text = "town,n\n" + "Zürich,1\nTromsø,2\n" * 100_000
     frame = from_csv(write("a.csv", text.encode(python)), encoding=encoding).to_pandas_dataframe()
     assert list(frame.columns) == ["town", "n"]
@@ -212,7 +212,7 @@ def test_lines_end_in_many_ways(text: str, write: Callable[..., str]) -> None:
     assert frame.to_dict("list") == {"a": [1], "b": ["x"]}
 
 
-def test_json_lines(write: Callable[..., str]) -> None:
+def test_each_line_of_json_is_a_row_and_each_name_in_it_a_column(write: Callable[..., str]) -> None:
     path = write("a.jsonl", '{"a": 1, "b": "x"}\n{"a": 2.5, "c": {"d": 1}}\n{"b": 7}\n')
     assert rows(from_json(path)) == [(1, "x", None), (2.5, None, {"d": 1}), (None, "7", None)]
 
@@ -348,7 +348,7 @@ def test_a_step_gives_a_new_dataset(people: TabularDataset) -> None:
 # -- time
 
 
-def test_rows_by_time(people: TabularDataset) -> None:
+def test_rows_before_after_and_between_times_are_kept_with_or_without_the_boundary(people: TabularDataset) -> None:
     timed = people.with_timestamp_columns("joined", validate=True)
     assert timed.timestamp_columns == ("joined", None)
     edge = datetime(2020, 2, 10, 8, 30)
@@ -363,7 +363,7 @@ def test_rows_by_time(people: TabularDataset) -> None:
     assert names(timed.time_after(datetime(2020, 3, 1)).time_before(datetime(2020, 4, 1))) == ["Cid, the third"]
 
 
-def test_recent_rows(write: Callable[..., str]) -> None:
+def test_recent_rows_are_those_since_so_long_ago(write: Callable[..., str]) -> None:
     now = datetime.now(UTC).replace(tzinfo=None)
     path = write("a.csv", f"at,n\n{now - timedelta(days=3)},1\n{now - timedelta(hours=1)},2\n")
     timed = from_csv(path).with_timestamp_columns("at")

@@ -12,10 +12,9 @@ import pytest
 
 from lapis.domain.addresses import rule_of
 from lapis.domain.run import RunRecord
-from lapis.errors import Conflict, Forbidden, NotFound, UserErrorException
-from lapis.server.control.access import USER, VIEWER, Actor
-from lapis.server.control.data import Data, NewDataset, NewDatastore
-from lapis.server.control.shelf import Shelf, open_shelf
+from lapis.errors import Conflict, NotFound, UserErrorException
+from lapis.server.control.data import Data, NewDataset
+from lapis.server.control.stores import Stores, open_stores
 from lapis.server.control.workspaces import new_experiment
 from lapis.server.store.assets import DATASET, DATASTORE, Asset
 
@@ -23,8 +22,8 @@ DEFINITION = {"type": "file", "sources": [{"kind": "local", "path": "/x"}], "ste
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Iterator[Shelf]:
-    opened = open_shelf(str(tmp_path))
+def stores(tmp_path: Path) -> Iterator[Stores]:
+    opened = open_stores(str(tmp_path))
     for id in ("w", "other"):
         opened.workspaces.add({"id": id, "subscription_id": "s", "resource_group": "g", "name": id})
         for run in ("r", "s"):
@@ -35,12 +34,12 @@ def shelf(tmp_path: Path) -> Iterator[Shelf]:
 
 
 @pytest.fixture
-def data(shelf: Shelf, tmp_path: Path) -> Data:
-    return Data(shelf, str(tmp_path), lambda: 5.0, rule_of({}))
+def data(stores: Stores, tmp_path: Path) -> Data:
+    return Data(stores, str(tmp_path), lambda: 5.0, rule_of({}))
 
 
-def add(shelf: Shelf, id: str, name: str = "a", workspace: str = "w", kind: str = DATASET, **body: Any) -> Asset:
-    return shelf.assets.add(Asset(id, workspace, kind, name, 1.0, body=body), lambda newest: None)
+def add(stores: Stores, id: str, name: str = "a", workspace: str = "w", kind: str = DATASET, **body: Any) -> Asset:
+    return stores.assets.add(Asset(id, workspace, kind, name, 1.0, body=body), lambda newest: None)
 
 
 def new(name: str = "a", **more: Any) -> NewDataset:
@@ -50,175 +49,150 @@ def new(name: str = "a", **more: Any) -> NewDataset:
 # -- kept
 
 
-def test_versions_count_from_one_for_each_name_kind_and_workspace(shelf: Shelf) -> None:
+def test_versions_count_from_one_for_each_name_kind_and_workspace(stores: Stores) -> None:
     made = [
-        add(shelf, "1"), add(shelf, "2"), add(shelf, "3", name="b"), add(shelf, "4", workspace="other"),
-        add(shelf, "5", kind=DATASTORE),
+        add(stores, "1"), add(stores, "2"), add(stores, "3", name="b"), add(stores, "4", workspace="other"),
+        add(stores, "5", kind=DATASTORE),
     ]  # fmt: skip
     assert [asset.version for asset in made] == [1, 2, 1, 1, 1]
 
 
-def test_the_newest_of_each_name_or_all_versions_are_found(shelf: Shelf) -> None:
+def test_the_newest_of_each_name_or_all_versions_are_found(stores: Stores) -> None:
     for id, name in (("1", "a"), ("2", "a"), ("3", "b")):
-        add(shelf, id, name)
-    assert [asset.id for asset in shelf.assets.find("w", DATASET)] == ["2", "1", "3"]
-    assert [asset.id for asset in shelf.assets.find("w", DATASET, newest=True)] == ["2", "3"]
-    assert [asset.id for asset in shelf.assets.find("w", DATASET, "a", version=1)] == ["1"]
-    assert shelf.assets.find("other", DATASET) == []
+        add(stores, id, name)
+    assert [asset.id for asset in stores.assets.find("w", DATASET)] == ["2", "1", "3"]
+    assert [asset.id for asset in stores.assets.find("w", DATASET, newest=True)] == ["2", "3"]
+    assert [asset.id for asset in stores.assets.find("w", DATASET, "a", version=1)] == ["1"]
+    assert stores.assets.find("other", DATASET) == []
 
 
-def test_an_asset_comes_back_as_it_was_kept_and_only_in_its_workspace(shelf: Shelf) -> None:
-    kept = add(shelf, "1", tags={"k": None}, text="ü")
-    assert shelf.assets.get("w", "1") == kept
+def test_an_asset_comes_back_as_it_was_kept_and_only_in_its_workspace(stores: Stores) -> None:
+    kept = add(stores, "1", tags={"k": None}, text="ü")
+    assert stores.assets.get("w", "1") == kept
     with pytest.raises(NotFound, match="'1'"):
-        shelf.assets.get("other", "1")
+        stores.assets.get("other", "1")
 
 
-def test_whoever_decides_sees_the_newest_and_may_keep_it(shelf: Shelf) -> None:
-    first = add(shelf, "1")
-    assert shelf.assets.add(Asset("2", "w", DATASET, "a", 1.0), lambda newest: newest) == first
+def test_whoever_decides_sees_the_newest_and_may_keep_it(stores: Stores) -> None:
+    first = add(stores, "1")
+    assert stores.assets.add(Asset("2", "w", DATASET, "a", 1.0), lambda newest: newest) == first
     with pytest.raises(NotFound):
-        shelf.assets.get("w", "2")
+        stores.assets.get("w", "2")
 
 
-def test_many_at_once_get_a_version_each(shelf: Shelf) -> None:
+def test_many_at_once_get_a_version_each(stores: Stores) -> None:
     with ThreadPoolExecutor(8) as threads:
-        versions = list(threads.map(lambda number: add(shelf, str(number)).version, range(40)))
+        versions = list(threads.map(lambda number: add(stores, str(number)).version, range(40)))
     assert sorted(versions) == list(range(1, 41))
 
 
-def test_a_change_that_fails_leaves_the_asset_as_it_was(shelf: Shelf) -> None:
-    kept = add(shelf, "1", tags={})
+def test_a_change_that_fails_leaves_the_asset_as_it_was(stores: Stores) -> None:
+    kept = add(stores, "1", tags={})
 
     def fail(asset: Asset) -> Asset:
         raise Conflict("no")
 
     with pytest.raises(Conflict):
-        shelf.assets.change("w", "1", fail)
-    assert shelf.assets.get("w", "1") == kept
-    shelf.assets.change("w", "1", lambda asset: replace(asset, body={"tags": {"k": "v"}}))
-    assert shelf.assets.get("w", "1").body == {"tags": {"k": "v"}}
+        stores.assets.change("w", "1", fail)
+    assert stores.assets.get("w", "1") == kept
+    stores.assets.change("w", "1", lambda asset: replace(asset, body={"tags": {"k": "v"}}))
+    assert stores.assets.get("w", "1").body == {"tags": {"k": "v"}}
 
 
-def test_removing_a_name_removes_all_its_versions_and_no_other(shelf: Shelf) -> None:
+def test_removing_a_name_removes_all_its_versions_and_no_other(stores: Stores) -> None:
     for id, name in (("1", "a"), ("2", "a"), ("3", "b")):
-        add(shelf, id, name)
-    add(shelf, "4", workspace="other")
-    assert shelf.assets.remove("w", DATASET, "a") == 2
-    assert [asset.id for asset in shelf.assets.find("w", DATASET)] == ["3"]
-    assert [asset.id for asset in shelf.assets.find("other", DATASET)] == ["4"]
+        add(stores, id, name)
+    add(stores, "4", workspace="other")
+    assert stores.assets.remove("w", DATASET, "a") == 2
+    assert [asset.id for asset in stores.assets.find("w", DATASET)] == ["3"]
+    assert [asset.id for asset in stores.assets.find("other", DATASET)] == ["4"]
 
 
 # -- used
 
 
-def test_uses_are_found_from_both_ends_and_count_once(shelf: Shelf) -> None:
-    add(shelf, "1")
+def test_uses_are_found_from_both_ends_and_count_once(stores: Stores) -> None:
+    add(stores, "1")
     for _ in range(2):
-        shelf.assets.note_use("w", "r", [("1", "input", "x"), ("1", "output", "y")])
-    shelf.assets.note_use("w", "s", [("1", "input", "x")])
-    assert [(use["run_id"], use["role"], use["name"]) for use in shelf.assets.used_by("w", "1")] == [
+        stores.assets.note_use("w", "r", [("1", "input", "x"), ("1", "output", "y")])
+    stores.assets.note_use("w", "s", [("1", "input", "x")])
+    assert [(use["run_id"], use["role"], use["name"]) for use in stores.assets.used_by("w", "1")] == [
         ("r", "input", "x"), ("r", "output", "y"), ("s", "input", "x"),
     ]  # fmt: skip
-    uses = shelf.assets.uses_of("w", "r")
+    uses = stores.assets.uses_of("w", "r")
     assert [use[:3] for use in uses] == [("1", "input", "x"), ("1", "output", "y")]
     assert [use.asset and use.asset.version for use in uses] == [1, 1]
-    assert shelf.assets.used_by("other", "1") == []
+    assert stores.assets.used_by("other", "1") == []
 
 
-def test_a_run_keeps_what_it_used_after_the_name_is_forgotten(shelf: Shelf) -> None:
-    add(shelf, "1")
-    shelf.assets.note_use("w", "r", [("1", "input", "x")])
-    shelf.assets.remove("w", DATASET, "a")
-    assert shelf.assets.uses_of("w", "r") == [("1", "input", "x", None)]
+def test_a_run_keeps_what_it_used_after_the_name_is_forgotten(stores: Stores) -> None:
+    add(stores, "1")
+    stores.assets.note_use("w", "r", [("1", "input", "x")])
+    stores.assets.remove("w", DATASET, "a")
+    assert stores.assets.uses_of("w", "r") == [("1", "input", "x", None)]
 
 
-def test_a_deleted_run_is_in_no_lineage(shelf: Shelf) -> None:
-    add(shelf, "1")
-    shelf.assets.note_use("w", "r", [("1", "input", "x")])
-    shelf.runs.remove("w", ["r"])
-    assert shelf.assets.used_by("w", "1") == []
+def test_a_deleted_run_is_in_no_lineage(stores: Stores) -> None:
+    add(stores, "1")
+    stores.assets.note_use("w", "r", [("1", "input", "x")])
+    stores.runs.remove("w", ["r"])
+    assert stores.assets.used_by("w", "1") == []
 
 
-# -- what may be done, and by whom
+# -- what may be done
 
 
 def test_the_same_definition_is_the_same_version_unless_a_new_one_is_wanted(data: Data) -> None:
-    first = data.register_dataset(USER, "w", new())
-    assert data.register_dataset(USER, "w", new())["id"] == first["id"]
-    assert data.register_dataset(USER, "w", new(create_new_version=True))["version"] == 2
+    first = data.register_dataset("w", new())
+    assert data.register_dataset("w", new())["id"] == first["id"]
+    assert data.register_dataset("w", new(create_new_version=True))["version"] == 2
     with pytest.raises(Conflict, match="create_new_version=True"):
-        data.register_dataset(USER, "w", new(definition={**DEFINITION, "steps": [{"op": "take", "count": 1}]}))
+        data.register_dataset("w", new(definition={**DEFINITION, "steps": [{"op": "take", "count": 1}]}))
 
 
 def test_lists_do_not_carry_the_files_and_a_question_for_them_does(data: Data) -> None:
     files = [{"path": f"/{number}", "size": 1} for number in range(3)]
-    made = data.register_dataset(USER, "w", new(files=files))
-    assert "files" not in made and "files" not in data.datasets(USER, "w")[0]
-    assert "files" not in data.dataset(USER, "w", "a", None)
-    assert "files" not in data.dataset_by_id(USER, "w", made["id"])
-    assert data.files(USER, "w", made["id"]) == files
+    made = data.register_dataset("w", new(files=files))
+    assert "files" not in made and "files" not in data.datasets("w")[0]
+    assert "files" not in data.dataset("w", "a", None)
+    assert "files" not in data.dataset_by_id("w", made["id"])
+    assert data.files("w", made["id"]) == files
 
 
-def test_an_agent_registers_the_outputs_of_its_own_run_and_of_no_other(data: Data) -> None:
-    agent = Actor("agent", "w", "r")
+def test_the_same_output_of_a_run_is_registered_once(data: Data) -> None:
     output = new(run_id="r", output="out", create_new_version=True)
-    made = data.register_dataset(agent, "w", output)
-    assert data.register_dataset(agent, "w", output)["id"] == made["id"]  # a reply was lost
-    assert data.lineage(USER, "w", made["id"]) == [{"run_id": "r", "role": "output", "name": "out"}]
-    another = data.register_dataset(agent, "w", new(run_id="r", output="second", create_new_version=True))
+    made = data.register_dataset("w", output)
+    assert data.register_dataset("w", output)["id"] == made["id"]  # a reply was lost
+    assert data.lineage("w", made["id"]) == [{"run_id": "r", "role": "output", "name": "out"}]
+    another = data.register_dataset("w", new(run_id="r", output="second", create_new_version=True))
     assert another["version"] == 2
-    for actor, dataset, workspace in (
-        (agent, new(run_id="s", output="out"), "w"),
-        (agent, new(run_id="r", output="out"), "other"),
-        (VIEWER, new("b"), "w"),
-    ):
-        with pytest.raises(Forbidden):
-            data.register_dataset(actor, workspace, dataset)
     with pytest.raises(NotFound):
-        data.register_dataset(USER, "w", new(run_id="no-such-run", output="out"))
+        data.register_dataset("w", new(run_id="no-such-run", output="out"))
 
 
 @pytest.mark.parametrize("definition", [{}, {"type": "file"}, {"sources": []}, {"type": "file", "sources": "x"}])
 def test_a_definition_without_type_and_sources_is_refused(data: Data, definition: Any) -> None:
     with pytest.raises(UserErrorException, match="needs a type and sources"):
-        data.register_dataset(USER, "w", new(definition=definition))
+        data.register_dataset("w", new(definition=definition))
 
 
-def test_only_datasets_answer_to_the_id_of_a_dataset(data: Data, shelf: Shelf) -> None:
-    add(shelf, "store", "s", kind=DATASTORE, type="AzureBlob", folder="/")
+def test_only_datasets_answer_to_the_id_of_a_dataset(data: Data, stores: Stores) -> None:
+    add(stores, "store", "s", kind=DATASTORE, type="AzureBlob", folder="/")
     for call in (
-        lambda: data.dataset_by_id(USER, "w", "store"),
-        lambda: data.files(USER, "w", "store"),
-        lambda: data.lineage(USER, "w", "store"),
-        lambda: data.change_dataset(USER, "w", "store", {"tags": {"a": "b"}}),
-        lambda: data.lineage(USER, "w", "nothing"),
+        lambda: data.dataset_by_id("w", "store"),
+        lambda: data.files("w", "store"),
+        lambda: data.lineage("w", "store"),
+        lambda: data.change_dataset("w", "store", {"tags": {"a": "b"}}),
+        lambda: data.lineage("w", "nothing"),
     ):
         with pytest.raises(NotFound):
             call()
-    assert shelf.assets.get("w", "store").body == {"type": "AzureBlob", "folder": "/"}
+    assert stores.assets.get("w", "store").body == {"type": "AzureBlob", "folder": "/"}
 
 
 @pytest.mark.parametrize("changes", [{"name": "b"}, {"definition": {}}, {"description": 5}, {"tags": ["a"]}])
 def test_only_tags_and_description_can_be_changed(data: Data, changes: Any) -> None:
-    made = data.register_dataset(USER, "w", new())
+    made = data.register_dataset("w", new())
     with pytest.raises(UserErrorException):
-        data.change_dataset(USER, "w", made["id"], changes)
-    assert data.dataset_by_id(USER, "w", made["id"]) == made
-
-
-def test_who_may_look_may_not_change(data: Data, tmp_path: Path) -> None:
-    made = data.register_dataset(USER, "w", new())
-    run = Actor("run", "w", "r")
-    for actor in (VIEWER, run):
-        assert data.dataset(actor, "w", "a", None) == made and data.datastores(actor, "w")
-        for call in (
-            lambda actor: data.unregister_dataset(actor, "w", "a"),
-            lambda actor: data.set_default(actor, "w", "workspacefilestore"),
-            lambda actor: data.unregister_datastore(actor, "w", "x"),
-            lambda actor: data.register_datastore(actor, "w", NewDatastore("x", "AzureBlob", str(tmp_path))),
-        ):
-            with pytest.raises(Forbidden):
-                call(actor)
-    with pytest.raises(Forbidden):
-        data.datasets(run, "other")
+        data.change_dataset("w", made["id"], changes)
+    assert data.dataset_by_id("w", made["id"]) == made

@@ -14,7 +14,7 @@ from lapis.domain import frames
 from lapis.sdk.runs.experiment import Experiment
 from lapis.sdk.workspace.workspace import Workspace
 from lapis.server.control.access import Access
-from tests.conftest import Home
+from lapis.testing import Home
 
 
 class Reply:
@@ -41,41 +41,6 @@ def ask(
     except urllib.error.HTTPError as refused:
         with refused:
             return Reply(refused.code, refused.read(), refused.headers)
-
-
-def all_routes() -> list[tuple[str, str]]:
-    """Every method and path of the app, read from the app itself, so that a new route cannot be forgotten."""
-    from fastapi.routing import APIRoute
-
-    from lapis.server.api import data, express, files, runs, workspaces
-    from lapis.server.app import about
-    from lapis.server.studio import pages
-
-    found = []
-    for prefix, router in (
-        ("/api/v1", about),
-        ("/api/v1", workspaces.router),
-        ("/api/v1", data.router),
-        ("/api/v1", runs.router),
-        ("/api/v1", files.router),
-        ("/studio", pages.router),
-    ):
-        for route in router.routes:
-            assert isinstance(route, APIRoute)
-            path = prefix + route.path.replace("{digest}", "0" * 64).replace("{name:path}", "x")
-            found += [(method, path.replace("{", "").replace("}", "")) for method in route.methods]
-    found += [("POST", pattern.pattern.replace("([^/]+)", "w")) for pattern, _, _ in express.LANES]
-    assert len(found) > 30
-    return found
-
-
-@pytest.mark.parametrize(("method", "path"), all_routes())
-def test_every_route_refuses_whoever_has_no_token(
-    method: str, path: str, on_shared_server: Home, workspace: Workspace
-) -> None:
-    data = b"{}" if method in ("POST", "PUT", "PATCH") else None
-    assert ask(on_shared_server, method, path, None, data).status == 401
-    assert ask(on_shared_server, method, path, "wrong" * 10, data).status == 401
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""])
@@ -144,8 +109,8 @@ def test_a_viewers_key_reads_and_changes_nothing(scoped: Any) -> None:
     change = ask(home, "PATCH", f"/api/v1{workspace._base}/experiments/{mine.experiment.id}", key, b"{}", **as_json)
     assert change.status == 403
     assert ask(home, "PUT", f"/api/v1/blobs/{'0' * 64}", key, b"x").status == 403
-    assert ask(home, "POST", f"/api/v1{workspace._base}/snapshots", key, b'{"files": []}',
-               Content_Type="application/json").status == 403  # fmt: skip
+    empty = frames.encode({"files": [], "hashes": []})
+    assert ask(home, "POST", f"/api/v1{workspace._base}/snapshots", key, empty).status == 403
     assert mine.get_status() == "Running"
 
 
@@ -209,7 +174,10 @@ def test_a_report_that_makes_no_sense_is_refused_and_changes_nothing(scoped: Any
         frames.encode({"parts": [{"kind": "log", "name": 7, "offset": 0}]}, [b"x"]),
         frames.encode({"parts": [{"kind": "journal", "stream": "s", "offset": "x"}]}, [b"x"]),
         frames.encode({"parts": []}, [b"x"]),
-        frames.encode({"verdict": {"state": "Nonsense", "reason": ""}}),
+        frames.encode({"verdict": {"state": "Nonsense", "reason": ""}, "ends": {}}),
+        frames.encode({"verdict": {"state": "Failed", "reason": ""}}),
+        frames.encode({"verdict": {"state": "Failed", "reason": ""}, "ends": {"journal": 5}}),
+        frames.encode({"verdict": {"state": "Failed", "reason": ""}, "ends": {"log:x": "long"}}),
     ):
         reply = ask(home, "POST", path, token, body)
         assert (reply.status, reply.error) == (400, "UserError"), body

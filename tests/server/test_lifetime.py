@@ -21,7 +21,7 @@ from lapis.sdk.config.script_run_config import ScriptRunConfig
 from lapis.sdk.runs.experiment import Experiment
 from lapis.sdk.runs.run import Run
 from lapis.sdk.workspace.workspace import Workspace
-from tests.conftest import Home
+from lapis.testing import Home, until
 from tests.needs import lacking, need
 
 
@@ -223,13 +223,6 @@ def test_what_the_server_says_of_itself_is_gone_when_it_is(home: Home) -> None:
     assert started(about["pid"]) is not None
     home.kill_server()
     assert local_server.running(home.settings) is None
-
-
-def until(true: Callable[[], bool], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not come to pass in time"
-        time.sleep(0.02)
 
 
 def test_a_server_whose_home_was_removed_leaves(home: Home) -> None:

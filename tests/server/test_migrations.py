@@ -10,10 +10,10 @@ import pytest
 
 from lapis.domain.metrics import assemble
 from lapis.domain.run import RunState
-from lapis.server.control.shelf import open_shelf
+from lapis.domain.run_filter import RunFilter
+from lapis.server.control.stores import open_stores
 from lapis.server.store.assets import DATASET, Asset
 from lapis.server.store.database import HEAD
-from lapis.server.store.runs import RunFilter
 
 SAVED = sorted((Path(__file__).parents[1] / "data").glob("schema_*.sql"))
 
@@ -41,7 +41,7 @@ def test_a_saved_database_is_brought_up_to_date_with_its_rows_intact(saved: Path
     path = restore(saved, tmp_path)
     before = rows(path)
     assert sum(map(len, before.values())) > 10
-    open_shelf(str(tmp_path)).database.close()
+    open_stores(str(tmp_path)).database.close()
     with sqlite3.connect(path) as connection:
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(HEAD,)]
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -58,18 +58,18 @@ def test_there_is_a_saved_database_of_each_schema_before_this_one() -> None:
 
 def test_what_the_first_schema_held_can_be_read_and_gone_on_with(tmp_path: Path) -> None:
     restore(SAVED[0], tmp_path)
-    shelf = open_shelf(str(tmp_path))
+    stores = open_stores(str(tmp_path))
     try:
-        assert [workspace["name"] for workspace in shelf.workspaces.find(id="w1")] == ["default"]
-        first = shelf.runs.get("w1", "first")
+        assert [workspace["name"] for workspace in stores.workspaces.find(id="w1")] == ["default"]
+        first = stores.runs.get("w1", "first")
         assert first.state is RunState.COMPLETED and first.tags == {"kind": "baseline", "bare": None}
         baseline = RunFilter(workspace_id="w1", tags=(("kind", "baseline"),))
-        assert [run.id for run in shelf.runs.find(baseline, 10, None)[0]] == ["first"]
-        metrics = assemble(shelf.metrics.points("w1", ["first"], None)["first"])
+        assert [run.id for run in stores.runs.find(baseline, 10, None)[0]] == ["first"]
+        metrics = assemble(stores.metrics.points("w1", ["first"], None)["first"])
         assert metrics == {"loss": [1.0, 0.5, 1 / 3, 0.25, 0.2], "note": "text"}
-        assert shelf.files.get("w1", "first", "outputs/model.pkl").size == 7
-        dataset = shelf.assets.add(Asset("d1", "w1", DATASET, "data", 4.0), lambda newest: newest)
-        shelf.assets.note_use("w1", "first", [(dataset.id, "input", "x")])
-        assert [use["run_id"] for use in shelf.assets.used_by("w1", "d1")] == ["first"]
+        assert stores.files.get("w1", "first", "outputs/model.pkl").size == 7
+        dataset = stores.assets.add(Asset("d1", "w1", DATASET, "data", 4.0), lambda newest: newest)
+        stores.assets.note_use("w1", "first", [(dataset.id, "input", "x")])
+        assert [use["run_id"] for use in stores.assets.used_by("w1", "d1")] == ["first"]
     finally:
-        shelf.database.close()
+        stores.database.close()

@@ -6,17 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from lapis.domain.run import LATE_SECONDS, RunRecord, RunState
-from lapis.server.control.access import Actor
+from lapis.domain.run_filter import RunFilter
 from lapis.server.control.runs import Runs
-from lapis.server.control.shelf import open_shelf
+from lapis.server.control.stores import open_stores
 from lapis.server.control.workspaces import new_experiment
-from lapis.server.store.runs import RunFilter
 
 NOW = 1000.0
 
 
 def test_a_run_is_found_by_the_status_that_it_shows_page_by_page(tmp_path: Path) -> None:
-    shelf = open_shelf(str(tmp_path))
+    stores = open_stores(str(tmp_path))
     facts: list[dict[str, Any]] = [
         {"id": "lively", "state": RunState.RUNNING, "last_heard": NOW - 1},
         {"id": "silent", "state": RunState.RUNNING, "last_heard": NOW - LATE_SECONDS - 1},
@@ -26,15 +25,15 @@ def test_a_run_is_found_by_the_status_that_it_shows_page_by_page(tmp_path: Path)
         {"id": "gone", "state": RunState.CANCELED},
     ]
     for each in facts:
-        shelf.runs.add(RunRecord(workspace_id="w", experiment="e", created_at=1.0, **each), new_experiment("e", 1.0))
+        stores.runs.add(RunRecord(workspace_id="w", experiment="e", created_at=1.0, **each), new_experiment("e", 1.0))
     unused: Any = None
-    runs = Runs(shelf, unused, unused, unused, lambda: NOW, lambda: None, lambda run: None)
+    runs = Runs(stores, unused, unused, unused, unused, lambda: NOW)
 
     def found(*statuses: str) -> list[str]:
         names, cursor = [], None
         while True:
             where = RunFilter(workspace_id="w", states=statuses)
-            page, cursor = runs.find(Actor("user"), where, 1, cursor)
+            page, cursor = runs.find(where, 1, cursor)
             names += [run.id for run in page]
             if cursor is None:
                 return names
@@ -46,4 +45,4 @@ def test_a_run_is_found_by_the_status_that_it_shows_page_by_page(tmp_path: Path)
     assert found("Nonsense") == []
     runs._heard["silent"] = NOW - 1  # a sign of life is written down only now and then
     assert found("NotResponding") == [] and found("Running") == ["silent", "lively"]
-    shelf.database.close()
+    stores.database.close()

@@ -9,13 +9,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import lapis
+from lapis.testing import until
 
 SOURCE = os.pathsep.join([str(Path(lapis.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
 
@@ -168,10 +168,3 @@ def read_all(connected: socket.socket) -> bytes:
             found += piece
     except ConnectionResetError:
         return found
-
-
-def until(true: Any, otherwise: Any = lambda: "", seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, otherwise()
-        time.sleep(0.01)

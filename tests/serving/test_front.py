@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from lapis.domain import service_tokens
-from tests.serving.service import Service, ask, read_all, serving, until
+from lapis.testing import until
+from tests.serving.service import Service, ask, read_all, serving
 
 ECHO = "import json\ndef init(): ...\ndef run(data): return json.loads(data)\n"
 MEGABYTE = 1 << 20

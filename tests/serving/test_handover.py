@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.serving.service import Service, ask, described, serving, until
+from lapis.testing import until
+from tests.serving.service import Service, ask, described, serving
 
 SCRIPT = "def init(): ...\ndef run(data): return {}\n"
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.serving.service import Answer, Service, described, serving, until
+from lapis.testing import until
+from tests.serving.service import Answer, Service, described, serving
 
 # Takes what it is asked to do from files, so that nothing has to be timed.
 SCRIPT = """

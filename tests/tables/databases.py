@@ -7,15 +7,15 @@ import glob
 import os
 import pwd
 import shutil
-import socket
+import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from tests.loopback import free_port, running
 from tests.needs import lacking, need
 
 USER, PASSWORD, DATABASE = "app", "s3cret of the tests", "sales"
@@ -27,7 +27,7 @@ def postgres() -> Iterator[int]:
     programs = _postgres_programs()
     with _folder_of("postgres") as (folder, who):
         (folder / "password").write_text(PASSWORD)
-        data, port = str(folder / "data"), _free_port()
+        data, port = str(folder / "data"), free_port()
         how = ["-A", "scram-sha-256", "-U", USER, "--pwfile", str(folder / "password"), "--locale=C.UTF-8", "--no-sync"]
         _run([f"{programs}/initdb", "-D", data, "-E", "UTF8", *how], who)
         _certificate(folder)
@@ -42,7 +42,7 @@ def postgres() -> Iterator[int]:
         with open(f"{data}/postgresql.conf", "a") as file:
             file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
         ready = [f"{programs}/pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]
-        with _running([f"{programs}/postgres", "-D", data, "-p", str(port)], ready, who):
+        with running([f"{programs}/postgres", "-D", data, "-p", str(port)], _succeeds(ready), signal.SIGTERM, **who):
             with as_superuser(port, "postgres") as connection:
                 connection.execute(f"CREATE DATABASE {DATABASE}")
             yield port
@@ -65,7 +65,7 @@ def mariadb() -> Iterator[int]:
     need("mariadbd", "mariadb-server")
     need("mariadb-install-db", "mariadb-server")
     with _folder_of("mysql") as (folder, who):
-        data, port = f"--datadir={folder / 'data'}", _free_port()
+        data, port = f"--datadir={folder / 'data'}", free_port()
         _run(["mariadb-install-db", "--no-defaults", data, "--skip-test-db"], who)
         (folder / "init.sql").write_text(
             f"CREATE DATABASE {DATABASE};\n"
@@ -87,11 +87,12 @@ def mariadb() -> Iterator[int]:
             f"-p{PASSWORD}",
             "ping",
         ]
-        with _running(["mariadbd", "--no-defaults", data, *files, *where], ready, who):
+        with running(["mariadbd", "--no-defaults", data, *files, *where], _succeeds(ready), signal.SIGTERM, **who):
             yield port
 
 
 def _postgres_programs() -> str:
+    """From Debian: the servers that PyPI has are built without OpenSSL, and connections are encrypted here."""
     if not glob.glob("/usr/lib/postgresql/*/bin/initdb") and shutil.which("initdb") is None:
         need("pg_lsclusters", "postgresql")
     found = glob.glob("/usr/lib/postgresql/*/bin/initdb") or [shutil.which("initdb") or ""]
@@ -121,29 +122,8 @@ def _run(command: list[str], who: dict[str, Any]) -> None:
         lacking(f"{command[0]} failed: {done.stderr.strip()[-300:]}")
 
 
-@contextlib.contextmanager
-def _running(command: list[str], ready: list[str], who: dict[str, Any]) -> Iterator[None]:
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **who)
-    try:
-        deadline = time.monotonic() + 60
-        while subprocess.run(ready, capture_output=True).returncode != 0:
-            if process.poll() is not None or time.monotonic() > deadline:
-                lacking(f"{os.path.basename(command[0])} did not start")
-            time.sleep(0.02)
-        yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _succeeds(command: list[str]) -> Callable[[], bool]:
+    return lambda: subprocess.run(command, capture_output=True).returncode == 0
 
 
 def _certificate(folder: Path) -> None:

@@ -24,7 +24,7 @@ from azureml.data.dataset_error_handling import DatasetExecutionError, DatasetVa
 from azureml.exceptions import UserErrorException
 from lapis.errors import Conflict, NotThereYet
 from lapis.sdk.workspace.workspace import Workspace
-from tests.conftest import Home
+from lapis.testing import Home, until
 from tests.memory import PEAK
 from tests.tables import databases
 
@@ -392,7 +392,7 @@ def test_encryption_is_asked_for_unless_it_is_not_enforced(workspace: Workspace,
         connection.execute("ALTER SYSTEM SET ssl = off")
         connection.execute("SELECT pg_reload_conf()")
         try:
-            wait_until(lambda: rows(from_query((relaxed, encrypted))) == [(False,)])
+            until(lambda: rows(from_query((relaxed, encrypted))) == [(False,)])
             with pytest.raises(
                 DatasetValidationError, match="does not support SSL, but SSL was required. .* enforce_ssl=F"
             ):
@@ -400,15 +400,8 @@ def test_encryption_is_asked_for_unless_it_is_not_enforced(workspace: Workspace,
         finally:
             connection.execute("ALTER SYSTEM RESET ssl")
             connection.execute("SELECT pg_reload_conf()")
-            wait_until(lambda: rows(from_query((relaxed, encrypted))) == [(True,)])
+            until(lambda: rows(from_query((relaxed, encrypted))) == [(True,)])
     assert Datastore.get(workspace, "relaxed").enforce_ssl is False
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("call", [

@@ -16,8 +16,9 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import Any
 
 from lapis.agent import (
@@ -41,6 +42,8 @@ from lapis.agent.verdict import Verdict, canceled, cannot_start, last_lines, tim
 from lapis.client.http_client import Client, JobEndpoint
 from lapis.client.shipping import Shipper
 from lapis.domain import log_names
+from lapis.domain.job import Distribution, Job
+from lapis.domain.launch import Assignment, Launch, Place, Recovery, Work
 from lapis.domain.settings import WEB
 from lapis.errors import AzureMLException, NotFound, ServiceException, Unavailable
 
@@ -53,36 +56,38 @@ MEET_EVERY = 0.02  # seconds between looks at whether the other nodes are there,
 SAY_AFTER = 5.0  # seconds of waiting for other nodes before somebody would wonder
 STOP_GRACE = 5.0  # what a cancelled script has to save its work
 _NOT_SHARED = "This node shares no folder with the first one: what it writes to outputs and logs is not kept."
+MUCH = 4 << 20  # bytes that take more than a moment to deliver
 GIVE_UP_AFTER = 3600.0  # without a server for so long after the script's end, leave; the spool stays
 
 
 class Agent:
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, work: Work, place: Place) -> None:
         self.folder = folder
-        with open(os.path.join(folder, "job.json")) as file:
-            self.job: dict[str, Any] = json.load(file)
-        self.run_id: str = self.job["run_id"]
-        self.node: dict[str, Any] = self.job.get("node") or {"index": 0, "count": 1, "head": folder}
-        self.head = self.node["index"] == 0
+        self.work = work
+        self.launch = launch = work.launch
+        self.place = place
+        self.run_id = launch.run_id
+        self.head = place.index == 0
         for name in WEB:  # what the server's settings say, whatever this machine's do
             os.environ.pop(name, None)
-        os.environ.update(self.job.get("web") or {})
+        os.environ.update(launch.web)
         self.code = os.path.join(folder, "code")
-        self.log, self.log_name = _own_log(self.job, self.node, folder)
-        self.endpoint = endpoint = JobEndpoint(self.job["server"], self.job["agent_token"], self.job["address_file"])
-        self.resumed = int(self.job.get("launch", 1)) > 1
-        self.shipper = Shipper(Client(endpoint, timeout=30.0), self.job["workspace"]["id"], self.run_id, self.resumed)
-        self.shipper.follow_journal(_stream(self.job, self.node), os.path.join(folder, "journal.jsonl"))
+        self.log, self.log_name = _own_log(work.job, place, folder)
+        self.endpoint = endpoint = JobEndpoint(launch.server, launch.agent_token, launch.address_file)
+        self.resumed = launch.number > 1
+        self.shipper = Shipper(Client(endpoint, timeout=30.0), launch.workspace.id, self.run_id, self.resumed)
+        self.journal = os.path.join(folder, "journal.jsonl")
+        self.shipper.follow_journal(_stream(launch, place), self.journal)
         self.shipper.follow_log(self.log_name, self.log)
-        watch, collect = self.job.get("watch", ["logs"]), bool(self.job.get("collect_outputs", True))
-        mine = (watch, collect) if self.head else ([], False)  # outputs and logs are shared: the head brings them in
+        # outputs and logs are shared: the head brings them in
+        mine = (list(work.job.watch), work.job.collect_outputs) if self.head else ([], False)
         self.outputs = Outputs(self.shipper, self.code, folder, *mine)
         self.cancel = False
         self.over = False  # the run has ended
         self.hangs = False
         self.others: list[dict[str, Any]] = []  # what the agents of all nodes told, by their number
-        self.told: dict[str, Any] = {"index": self.node["index"]}  # what this one tells of its node
-        self.front = service.Front(self.job, folder) if self.job.get("service") else None
+        self.told: dict[str, Any] = {"index": place.index}  # what this one tells of its node
+        self.front = service.FrontProcess(work, work.job.service, folder) if work.job.service is not None else None
         self.steps: list[dict[str, Any]] = []
         self.quiet_until = 0.0
         self.last_report = 0.0
@@ -90,7 +95,7 @@ class Agent:
     def live(self) -> None:
         signal.signal(signal.SIGTERM, self._on_term)
         ended = self._live_here()
-        if self.node["count"] == 1:
+        if self.place.count == 1:
             self._finish(ended.verdict)
             return
         self._tell(ended)
@@ -107,10 +112,11 @@ class Agent:
         try:
             if crew is None:
                 crew = self._prepare()
+                open(self.journal, "ab").close()
                 crew.write(self.folder)
             crew.start()
-            if self.node.get("network"):
-                forward.to_server(self.node["network"], self.job["server"], lambda: self.endpoint.find(again=True)[0])
+            if self.place.network:
+                forward.to_server(self.place.network, self.launch.server, lambda: self.endpoint.find(again=True)[0])
         except Canceled as why:
             return Ended(canceled(str(why)), time.time())
         except _OtherNodeFailed as other:
@@ -121,10 +127,11 @@ class Agent:
             return Ended(cannot_start(error), time.time())
         for name, path in crew.logs().items():
             self.shipper.follow_log(name, path)
+        self.shipper.behind()  # has seen them all: one that is gone later was removed
         if self.resumed:
             self._ship(force=True)  # whether it was asked to stop meanwhile
         elif self.head:
-            self.step("", f"{_what(self.job)} started: {_shown(crew)}")
+            self.step("", f"{_what(self.work.job)} started: {_shown(crew)}")
         return self._follow(crew)
 
     def _on_term(self, *_: object) -> None:
@@ -134,46 +141,53 @@ class Agent:
         """Everything that the script needs, and the processes to start."""
         if self.head:
             self.step("Running", "The agent has begun: laying out the code")
-        resume.bring_back(self.job, self.log_name, self.log, self.shipper.client)
-        prepare.lay_out_code(self.job, self.code, self.shipper.client, self.node)
-        resume.restore_outputs(self.job, self.code, self.shipper.client)
-        variables = self._lay_out_data()
-        variables.update(resume.go_on_from(self.job, self.folder, self.shipper.client))
-        if self.job.get("inputs") and self.head:
-            self.step("", f"Data is there: {', '.join(each['name'] for each in self.job['inputs'])}")
-        self.job.update(environment.enter(self.job, self.log, lambda: self.cancel))
-        self.job.update(legacy_keras.choose(self.job))
-        prepare.write_notices(self.job, self.log)
-        if self.node["head"] is None:
-            prepare.write_notices({"notices": [_NOT_SHARED]}, self.log)
-        if self.job.get("distribution"):
-            members = distributed.members(self.job, self.node, self._meet(), self.code, self.folder, variables)
-        elif self.front is not None:
-            members = [self._front_member(self.front)]
-        else:
-            argv, surroundings = prepare.command(self.job, self.code, self.folder, variables)
-            surroundings["LAPIS_MEMBER"] = self.run_id
-            distributed.share_of_node(surroundings, self.node)
-            network = self.node.get("network", "")
-            members = [
-                Member("", self.folder, self.log, log_names.STD_LOG, argv, surroundings, self.code, network=network)
-            ]
+        resume.bring_back(self.launch, self.log_name, self.log, self.shipper.client)
+        prepare.lay_out_code(self.launch, self.code, self.shipper.client, self.place)
+        resume.restore_outputs(self.launch, self.place, self.code, self.shipper.client)
+        variables = {"LAPIS_JOURNAL": _stream(self.launch, self.place), **self._lay_out_data()}
+        variables.update(resume.go_on_from(self.work, self.folder, self.shipper.client))
+        if self.work.job.inputs and self.head:
+            self.step("", f"Data is there: {', '.join(each.name for each in self.work.job.inputs)}")
+        self.work = self._enter_environment()
+        prepare.write_notices(self.work.job.notices, self.log)
+        if self.place.head is None:
+            prepare.write_notices([_NOT_SHARED], self.log)
+        members = self._members(variables)
         if self.cancel:
             raise Canceled("before the script was started")
-        crew = Crew(in_container.wrapped(self.job, members, self.folder))
+        crew = Crew(in_container.wrapped(self.work, members, self.folder))
         for name, path in crew.logs().items():
-            resume.bring_back(self.job, name, path, self.shipper.client)
+            resume.bring_back(self.launch, name, path, self.shipper.client)
         return crew
 
-    def _meet(self) -> list[dict[str, Any]]:
+    def _enter_environment(self) -> Work:
+        work = environment.enter(self.work, self.log, lambda: self.cancel)
+        packages = str(self.launch.lock["packages"]) if self.launch.lock is not None else ""
+        return replace(work, job=legacy_keras.choose(work.job, packages))
+
+    def _members(self, variables: dict[str, str]) -> list[Member]:
+        """The processes of this node."""
+        spread = self.work.job.distribution
+        if spread is not None:
+            nodes = self._meet(spread)
+            return distributed.members(self.work, spread, self.place, nodes, self.code, self.folder, variables)
+        if self.front is not None:
+            return [self._front_member(self.front)]
+        argv, surroundings = prepare.command(self.work, self.code, self.folder, variables)
+        surroundings["LAPIS_MEMBER"] = self.run_id
+        distributed.share_of_node(surroundings, self.place)
+        log, network = log_names.STD_LOG, self.place.network
+        return [Member("", self.folder, self.log, log, argv, surroundings, self.code, network=network)]
+
+    def _meet(self, spread: Distribution) -> list[dict[str, Any]]:
         """Tell where this node is, and wait until all have."""
-        self.told.update(distributed.introduction(self.job, self.node, self.folder))
-        if self.node["count"] == 1:
+        self.told.update(distributed.introduction(spread, self.place, self.folder))
+        if self.place.count == 1:
             return [self.told]
         began = said = time.monotonic()
         while True:
             self._ship(force=True)
-            missing = node_reports.missing(self.others, self.node["count"])
+            missing = node_reports.missing(self.others, self.place.count)
             if not missing:
                 return self.others
             failed = node_reports.failure(self.others)
@@ -184,12 +198,12 @@ class Agent:
             now = time.monotonic()
             if self.head and now - said > SAY_AFTER:
                 said = now
-                self.step("", f"Waiting for node {', '.join(map(str, missing))} of {self.node['count']} to be ready")
+                self.step("", f"Waiting for node {', '.join(map(str, missing))} of {self.place.count} to be ready")
             time.sleep(MEET_EVERY if now - began < SAY_AFTER else BEAT_TOGETHER)
 
     def _tell(self, ended: Ended) -> None:
         """Let the other nodes know how it ended here."""
-        if self.node["count"] == 1:
+        if self.place.count == 1:
             return
         state = "done" if ended.verdict.state == "Completed" else "failed"
         self.told.update(state=state, verdict=ended.verdict.to_json(), at=ended.at)
@@ -199,22 +213,24 @@ class Agent:
         """All that was printed, logged and written here, before the run ends and takes no more. Then say so."""
         for _ in self._until_given_up():
             try:
-                if not self.head:  # which has its own way: it also brings in what is shared
-                    self._bring_in_own_files()
-                self.shipper.report({"node": self.told}, final=True, patience=30.0)
+                lost = [] if self.head else self._bring_in_own_files()  # the head also brings in what is shared
+                ends, losses = self.shipper.settle(patience=30.0)
+                told = {**self.told, "delivered": True, "lost": lost + losses.lost, "notices": losses.notices}
+                self.shipper.deliver(ends, {"node": told}, patience=30.0)
             except NotFound:
                 return
             except (ServiceException, AzureMLException) as error:
                 print(f"{time.strftime('%F %T')} not delivered yet: {error}", flush=True)
                 continue
-            self.told["delivered"] = True
+            self.told = told
             return
 
-    def _bring_in_own_files(self) -> None:
-        _, notices = self.outputs.collect()
-        for notice in [*notices, *data.take_back(self.job, self.code, self.folder, self.shipper.client)]:
+    def _bring_in_own_files(self) -> list[str]:
+        _, losses = self.outputs.collect()
+        for notice in [*losses.notices, *data.take_back(self.work, self.code, self.folder, self.shipper.client)]:
             with open(self.log, "a") as file:
                 file.write(f"Lapis: {notice}\n")
+        return losses.lost
 
     def _of_all_nodes(self, verdict: Verdict) -> Verdict:
         """The first failure of any node, or that all are done; of a node that is not the head, when the run is over."""
@@ -223,9 +239,10 @@ class Agent:
             self._ship(force=waited < SAY_AFTER)
             if self.over:
                 break
-            if self.head and node_reports.all_delivered(self.others, self.node["count"]):
-                return node_reports.failure(self.others) or verdict
-        return verdict
+            if self.head and node_reports.all_delivered(self.others, self.place.count):
+                return (node_reports.failure(self.others) or verdict).but_lost(node_reports.lost(self.others))
+        silent = node_reports.undelivered(self.others, self.place.count)
+        return verdict.but_lost([f"what node {number} has not sent yet" for number in silent])
 
     def _until_given_up(self) -> Iterator[float]:
         """Again and again, with the seconds gone by; not for ever: the next server starts an agent here again.
@@ -251,9 +268,9 @@ class Agent:
 
         def lay_out() -> dict[str, str]:
             client = self.shipper.client
-            return data.lay_out_inputs(self.job, self.code, self.folder, self.log, client, lambda: self.cancel)
+            return data.lay_out_inputs(self.work, self.code, self.folder, self.log, client, lambda: self.cancel)
 
-        if not self.job.get("inputs"):
+        if not self.work.job.inputs:
             return lay_out()
         with ThreadPoolExecutor(1) as thread:
             laying = thread.submit(lay_out)
@@ -261,11 +278,11 @@ class Agent:
                 self._ship()
         return laying.result()
 
-    def _front_member(self, front: service.Front) -> Member:
+    def _front_member(self, front: service.FrontProcess) -> Member:
         """Models take their time, and some are converted: meanwhile the log is shipped and the server hears of us."""
         with ThreadPoolExecutor(1) as thread:
             client, canceled = self.shipper.client, lambda: self.cancel
-            preparing = thread.submit(front.member, self.code, self.log, client, self.node, canceled)
+            preparing = thread.submit(front.member, self.work, self.code, self.log, client, self.place, canceled)
             while not wait([preparing], LOOK_EVERY).done:
                 self._ship()
         return preparing.result()
@@ -273,15 +290,15 @@ class Agent:
     def _follow(self, crew: Crew) -> Ended:
         """Ship what the processes write until all have ended, or one has failed; say how."""
         stopped: Ended | None = None
-        watch = hanging.SilenceWatch(crew, os.path.join(self.folder, "journal.jsonl"), hanging.seconds(self.job))
-        limit = float(self.job.get("max_seconds") or 0)
+        watch = hanging.SilenceWatch(crew, self.journal, hanging.seconds(self.work.job))
+        limit = self.work.job.max_seconds or 0.0
         until = (crew.began() or time.time()) + limit if limit else None
         while True:
             if watch.look():
-                distributed.let_go_of_idle_workers(self.job, crew, watch, self.told, self.others)
+                distributed.let_go_of_idle_workers(self.work.job, crew, watch, self.told, self.others)
                 self._tell_of_silence(crew, watch)
             if stopped is None:
-                late = until is not None and time.time() > until
+                late = until is not None and time.time() > until and not crew.ended_by(until)
                 why = timed_out(limit) if late else self._reason_to_stop()
                 if why is not None:
                     stopped = Ended(why, time.time())
@@ -301,8 +318,8 @@ class Agent:
     def _tell_of_silence(self, crew: Crew, watch: hanging.SilenceWatch) -> None:
         """If all nodes seem to hang: say so, with where each process stands; and when they go on, say that."""
         self.told["quiet"] = watch.hangs()
-        nodes = self.others if self.node["count"] > 1 else [self.told]
-        hang = len(nodes) == self.node["count"] and all(each.get("quiet") for each in nodes)
+        nodes = self.others if self.place.count > 1 else [self.told]
+        hang = len(nodes) == self.place.count and all(each.get("quiet") for each in nodes)
         if hang == self.hangs:
             return
         self.hangs = hang
@@ -325,7 +342,7 @@ class Agent:
         """Whether nobody is left that a parameter server would serve."""
         if crew.busy():
             return False
-        if self.node["count"] == 1:
+        if self.place.count == 1:
             return True
         fresh = self.told.get("state") is None
         if fresh:
@@ -344,7 +361,7 @@ class Agent:
             return
         try:
             header: dict[str, Any] = {"steps": self.steps}
-            if self.node["count"] > 1:
+            if self.place.count > 1:
                 header["node"] = self.told
             if self.front is not None:
                 header["service"] = self.front.told()
@@ -365,26 +382,31 @@ class Agent:
     def _beat(self) -> float:
         if self.front is not None:
             return BEAT_OF_SERVICES
-        return BEAT_EVERY if self.node["count"] == 1 else BEAT_TOGETHER
+        return BEAT_EVERY if self.place.count == 1 else BEAT_TOGETHER
 
     def _finish(self, verdict: Verdict) -> None:
-        """Deliver everything, then the verdict. A file that cannot be delivered does not change how the run ended."""
+        """Deliver everything, then the verdict: Completed only if all of it could be delivered."""
         ended = time.time()
         self.step("Finalizing", "Collecting outputs and the last of the logs", at=ended)
+        if self.cancel or self.outputs.backlog() + self.shipper.backlog() > MUCH:
+            self._ship(force=True)  # it takes a while, and whoever cancels must know that nothing but that goes on
         deadline = time.monotonic() + GIVE_UP_AFTER
         data.end_streams(self.folder)
-        not_taken_back = data.take_back(self.job, self.code, self.folder, self.shipper.client)
+        not_taken_back = data.take_back(self.work, self.code, self.folder, self.shipper.client)
         while True:
             try:
-                files, notices = self.outputs.collect()
-                notices += not_taken_back
+                files, losses = self.outputs.collect()
+                ends, of_streams = self.shipper.settle(patience=30.0)
+                losses += of_streams
+                told = verdict.but_lost(losses.lost)
+                notices = losses.notices + not_taken_back + node_reports.notices(self.others)
                 if Crew.read(self.folder) is not None:  # the script was started
-                    completed = verdict.state == "Completed"
-                    notices += data.note_outputs(self.job, self.folder, self.shipper.client, completed, self._note)
-                header = {"steps": self.steps, "verdict": dict(verdict.to_json(), at=time.time(), notices=notices)}
+                    completed = told.state == "Completed"
+                    notices += data.note_outputs(self.work, self.folder, self.shipper.client, completed, self._note)
+                header = {"steps": self.steps, "verdict": dict(told.to_json(), at=time.time(), notices=notices)}
                 if self.front is not None:
                     header["service"] = self.front.told()  # why it could not start
-                self.shipper.report(header, files, final=True, patience=30.0)
+                self.shipper.deliver(ends, header, files, patience=30.0)
                 break
             except NotFound:  # the run was deleted meanwhile
                 break
@@ -397,11 +419,11 @@ class Agent:
 
     def _tidy_up(self) -> None:
         """All of it is stored now."""
-        distributed.clean(self.job, self.folder)
+        distributed.clean(self.work.job, self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _note(self, dataset: dict[str, Any]) -> None:
-        self.shipper.client.call("POST", f"/workspaces/{self.job['workspace']['id']}/datasets", dataset)
+        self.shipper.client.call("POST", f"/workspaces/{self.launch.workspace.id}/datasets", dataset)
 
     def step(self, state: str, reason: str, at: float | None = None) -> None:
         self.steps.append({"state": state, "reason": reason, "at": at or time.time()})
@@ -413,31 +435,31 @@ class _OtherNodeFailed(Exception):
         self.verdict = verdict
 
 
-def _own_log(job: Mapping[str, Any], node: Mapping[str, Any], folder: str) -> tuple[str, str]:
+def _own_log(job: Job, place: Place, folder: str) -> tuple[str, str]:
     """Where the agent says what the user should know, and its name in the run: the script's log, or rank 0's."""
-    if not job.get("distribution"):
+    if job.distribution is None:
         name = log_names.STD_LOG
-    elif node["index"] == 0:
+    elif place.index == 0:
         name = log_names.of_rank(0)
     else:
-        return os.path.join(folder, "job_prep.txt"), f"azureml-logs/65_job_prep_node_{node['index']}.txt"
+        return os.path.join(folder, "job_prep.txt"), f"azureml-logs/65_job_prep_node_{place.index}.txt"
     return os.path.join(folder, log_names.file_of(name)), name
 
 
-def _stream(job: Mapping[str, Any], node: Mapping[str, Any]) -> str:
+def _stream(launch: Launch, place: Place) -> str:
     """Each node has a journal of its own, and a run that began anew begins a new one."""
     parts = [
         "journal",
-        f"n{node['index']}" if node["index"] else "",
-        f"a{job['attempt']}" if job.get("attempt") else "",
+        f"n{place.index}" if place.index else "",
+        f"a{launch.attempt}" if launch.attempt else "",
     ]
     return "-".join(filter(None, parts))
 
 
-def _what(job: Mapping[str, Any]) -> str:
-    if job.get("service"):
+def _what(job: Job) -> str:
+    if job.service is not None:
         return "Front"
-    return "Script" if job.get("script") else "Command"
+    return "Script" if job.script else "Command"
 
 
 def _shown(crew: Crew) -> str:
@@ -448,11 +470,11 @@ def _shown(crew: Crew) -> str:
 def live(folder: str) -> None:
     """The whole life of the agent whose job lies in `folder`."""
     with open(os.path.join(folder, "job.json")) as file:
-        kind = json.load(file)["kind"]
-    if kind == "recover":
-        recover(folder)
+        given = Assignment.from_json(json.load(file))
+    if isinstance(given.work, Recovery):
+        recover(given.work)
     else:
-        Agent(folder).live()
+        Agent(folder, given.work, given.place).live()
 
 
 if __name__ == "__main__":

@@ -100,6 +100,11 @@ class Crew:
             return None
         return Ended(Verdict("Completed", "Ended with exit code 0"), time.time())
 
+    def ended_by(self, at: float) -> bool:
+        """Whether all had ended at that time. An agent that takes over later asks."""
+        ends = [each.ended() for each in self.members]
+        return all(end is not None and end.at <= at for end in ends)
+
     def began(self) -> float | None:
         """When the first of them was started."""
         records = [launch.read(each.folder, "process.json") for each in self.members]

@@ -7,12 +7,14 @@ import filecmp
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from lapis.agent.objects import Objects
 from lapis.client.http_client import Client
 from lapis.domain.data import LOCAL, File, glob_matcher
+from lapis.domain.job import DatasetInput, InDatastore, Job, Output, Reference
+from lapis.domain.launch import Work
 from lapis.errors import AzureMLException, UserErrorException
 from lapis.files.layout import Say, lay_out_files
 from lapis.files.object_store import bring_all
@@ -21,7 +23,7 @@ from lapis.files.streaming import Stream, end_below, folder_here, offer
 from lapis.machine import mounts
 from lapis.machine.whole_files import replacing
 
-Streamed = Callable[[Mapping[str, Any], list[File], str], list[File]]  # an input's files, those that are at their mount
+Streamed = Callable[[DatasetInput, list[File], str], list[File]]  # an input's files, those that are at their mount
 _HELD: list[Stream] = []  # open as long as this process: a stream ends when nobody holds it
 
 
@@ -30,11 +32,11 @@ class Canceled(Exception):
 
 
 def lay_out_inputs(
-    job: Mapping[str, Any], code: str, folder: str, log: str, client: Client, canceled: Callable[[], bool]
+    work: Work, code: str, folder: str, log: str, client: Client, canceled: Callable[[], bool]
 ) -> dict[str, str]:
     """Everything is there when this returns. The variables that tell the script where."""
-    if job.get("mount"):
-        os.environ["LAPIS_MOUNT"] = job["mount"]
+    if work.job.mount:
+        os.environ["LAPIS_MOUNT"] = work.job.mount
 
     def look() -> None:
         if canceled():
@@ -47,10 +49,10 @@ def lay_out_inputs(
 
     end_streams(folder)
     shutil.rmtree(os.path.join(folder, "data"), ignore_errors=True)  # what an agent before us had begun
-    with contextlib.closing(Objects(client, job["workspace"]["id"], folder, say, look)) as objects:
+    with contextlib.closing(Objects(client, work.launch.workspace.id, folder, say, look)) as objects:
 
-        def streamed(wanted: Mapping[str, Any], files: list[File], target: str) -> list[File]:
-            found = offer(files, f"input '{wanted['name']}'", _streams(folder), objects.place_of, log, say, look)
+        def streamed(wanted: DatasetInput, files: list[File], target: str) -> list[File]:
+            found = offer(files, f"input '{wanted.name}'", _streams(folder), objects.place_of, log, say, look)
             if found.stream is not None:
                 os.set_inheritable(found.stream.lifeline, True)  # it lives as long as we, the keeper or the script
                 _HELD.append(found.stream)
@@ -58,7 +60,7 @@ def lay_out_inputs(
                     _note_links(folder, target, [file.path for file in found.files])
             return found.files
 
-        return _lay_out(job, code, folder, say, objects, streamed)
+        return _lay_out(work.job, code, folder, say, objects, streamed)
 
 
 def end_streams(folder: str) -> None:
@@ -71,82 +73,90 @@ def end_streams(folder: str) -> None:
         _remove_links(_streams(folder), target, existed, paths)
 
 
-def _lay_out(
-    job: Mapping[str, Any], code: str, folder: str, say: Say, objects: Objects, streamed: Streamed
-) -> dict[str, str]:
+def _lay_out(job: Job, code: str, folder: str, say: Say, objects: Objects, streamed: Streamed) -> dict[str, str]:
     variables: dict[str, str] = {}
-    inputs, outputs = {}, {}
-    for wanted in job.get("inputs") or []:
-        name, target = wanted["name"], _target(wanted, code, folder)
-        if wanted["type"] == "reference":
+    inputs: dict[str, str] = {}
+    outputs: dict[str, str] = {}
+    for wanted in job.inputs:
+        name, target = wanted.name, _target(wanted, code, folder)
+        if isinstance(wanted, Reference):
             with _named("Data reference", name):
                 variables[f"AZUREML_DATAREFERENCE_{name}"] = _reference(objects.laid(wanted), target)
-        elif wanted["mode"] == "direct":
-            inputs[name] = wanted["dataset_id"]
+        elif wanted.mode == "direct":
+            inputs[name] = wanted.dataset_id or ""
         else:
             with _named("Input", name):
                 inputs[name] = _dataset(wanted, target, say, objects, streamed)
-    for wanted in job.get("outputs") or []:
-        with _named("Output", wanted["name"]):
-            outputs[wanted["name"]] = _output(objects.laid(wanted), _target(wanted, code, folder))
+    for output in job.outputs:
+        with _named("Output", output.name):
+            outputs[output.name] = _output(objects.laid(output), _target(output, code, folder))
     variables.update(inputs, **outputs)
     variables["AZUREML_DATASET_ENVIRONMENT_VARS"] = ",".join(inputs)
     variables["LAPIS_INPUTS"], variables["LAPIS_OUTPUTS"] = json.dumps(inputs), json.dumps(outputs)
     return variables
 
 
-def take_back(job: Mapping[str, Any], code: str, folder: str, client: Client) -> list[str]:
+def take_back(work: Work, code: str, folder: str, client: Client) -> list[str]:
     """Copy what was written for upload to its datastore; what could not be copied, and why. May be repeated."""
-    with contextlib.closing(Objects(client, job["workspace"]["id"], folder)) as objects:
-        return _take_back(job, code, folder, objects)
-
-
-def _take_back(job: Mapping[str, Any], code: str, folder: str, objects: Objects) -> list[str]:
     notices = []
-    for asked in [*(job.get("inputs") or []), *(job.get("outputs") or [])]:
-        wanted = objects.again(asked)
-        if wanted is None:
-            continue
-        if wanted["type"] != "dataset" and wanted["mode"] == "upload":
-            globs = [glob_matcher(glob).match for glob in wanted.get("globs") or []]
-            for name, source in _files_below(_target(wanted, code, folder)):
-                if globs and not any(matches(name) for matches in globs):
-                    continue
-                try:
-                    _copy(source, os.path.join(wanted["place"], name), wanted["overwrite"])
-                except (OSError, UserErrorException) as error:
-                    reason = getattr(error, "message", error)
-                    notices.append(f"{name} of '{wanted['name']}' could not be uploaded to its datastore: {reason}")
-        notices += objects.send_back(asked)
+    with contextlib.closing(Objects(client, work.launch.workspace.id, folder)) as objects:
+        for asked in (*work.job.inputs, *work.job.outputs):
+            if isinstance(asked, DatasetInput):
+                continue  # nobody writes to it
+            wanted = objects.again(asked)
+            if wanted is not None:
+                notices += _upload(wanted, code, folder) if wanted.mode == "upload" else []
+                notices += objects.send_back(asked)
     return notices
 
 
+def _upload(wanted: Reference | Output, code: str, folder: str) -> list[str]:
+    """Copy what was written to the folder that it belongs to; what could not be copied, and why."""
+    notices = []
+    globs = [glob_matcher(glob).match for glob in wanted.globs] if isinstance(wanted, Output) else []
+    for name, source in _files_below(_target(wanted, code, folder)):
+        if globs and not any(matches(name) for matches in globs):
+            continue
+        try:
+            _copy(source, os.path.join(_folder_of(wanted), name), wanted.overwrite)
+        except (OSError, UserErrorException) as error:
+            reason = getattr(error, "message", error)
+            notices.append(f"{name} of '{wanted.name}' could not be uploaded to its datastore: {reason}")
+    return notices
+
+
+def _folder_of(wanted: Reference | Output) -> str:
+    """Where it lies on this machine: of one that was laid out, there is always such a place."""
+    assert isinstance(wanted.place, str)
+    return wanted.place
+
+
 def note_outputs(
-    job: Mapping[str, Any], folder: str, client: Client, completed: bool, note: Callable[[dict[str, Any]], Any]
+    work: Work, folder: str, client: Client, completed: bool, note: Callable[[dict[str, Any]], Any]
 ) -> list[str]:
     """Register the outputs that a completed run is to register, and say where the others are.
 
     What could not be registered, and why. May be repeated: the server knows them.
     """
     notices = []
-    for wanted in job.get("outputs") or []:
-        output = {"definition": wanted["definition"], "run_id": job["run_id"], "output": wanted["name"]}
+    for wanted in work.job.outputs:
+        output = {"definition": wanted.definition, "run_id": work.launch.run_id, "output": wanted.name}
         try:
-            if wanted["register"] and completed:
-                files = [file.recorded() for file in _written(wanted, job, folder, client)]
-                note({**wanted["register"], **output, "files": files, "create_new_version": True})
+            if wanted.register is not None and completed:
+                files = [file.recorded() for file in _written(wanted, work.launch.workspace.id, folder, client)]
+                note({**wanted.register.to_json(), **output, "files": files, "create_new_version": True})
             else:
                 note({"name": None, **output})
         except UserErrorException as error:
-            notices.append(f"Output '{wanted['name']}' was not registered: {error.message}")
+            notices.append(f"Output '{wanted.name}' was not registered: {error.message}")
     return notices
 
 
-def _written(wanted: Mapping[str, Any], job: Mapping[str, Any], folder: str, client: Client) -> list[File]:
-    (source,) = wanted["definition"]["sources"]
-    if isinstance(wanted["place"], str):
-        source = {"kind": LOCAL, "path": os.path.join(wanted["place"], wanted["glob"] or "")}
-    with contextlib.closing(Objects(client, job["workspace"]["id"], folder)) as objects:
+def _written(wanted: Output, workspace_id: str, folder: str, client: Client) -> list[File]:
+    (source,) = wanted.definition["sources"]
+    if not isinstance(wanted.place, InDatastore):
+        source = {"kind": LOCAL, "path": os.path.join(wanted.place, wanted.glob or "")}
+    with contextlib.closing(Objects(client, workspace_id, folder)) as objects:
         return resolve({"sources": [source]}, objects.place_of)
 
 
@@ -193,29 +203,28 @@ def _remove_links(streams: str, target: str, existed: bool, paths: list[str]) ->
             os.rmdir(target + path)
 
 
-def _target(wanted: Mapping[str, Any], code: str, folder: str) -> str:
+def _target(wanted: DatasetInput | Reference | Output, code: str, folder: str) -> str:
     """Where the script finds it: the place it asked for, or one of ours."""
-    asked = wanted.get("path_on_compute")
-    if not asked:
-        return os.path.join(folder, "data", wanted["type"], wanted["name"])
-    return os.path.join(code, asked)  # an absolute one stays as it is
+    if not wanted.path_on_compute:
+        return os.path.join(folder, "data", wanted.TAG[1], wanted.name)
+    return os.path.join(code, wanted.path_on_compute)  # an absolute one stays as it is
 
 
-def _is_ours(wanted: Mapping[str, Any]) -> bool:
+def _is_ours(wanted: DatasetInput | Reference) -> bool:
     """Whether what lies at the target belongs to this run alone, and may be replaced."""
-    return not os.path.isabs(wanted.get("path_on_compute") or "")
+    return not os.path.isabs(wanted.path_on_compute or "")
 
 
-def _dataset(wanted: Mapping[str, Any], target: str, say: Say, objects: Objects, streamed: Streamed) -> str:
-    files = resolve(wanted["definition"], lambda name: wanted["folders"][name] or objects.place_of(name))
+def _dataset(wanted: DatasetInput, target: str, say: Say, objects: Objects, streamed: Streamed) -> str:
+    files = resolve(wanted.definition, lambda name: wanted.folders[name] or objects.place_of(name))
     if not files:
         raise UserErrorException("It holds no file.")
-    if wanted["mode"] == "mount":
+    if wanted.mode == "mount":
         files = streamed(wanted, files, target)
     places = lay_out_files(
         files,
         target,
-        copy=wanted["mode"] == "download",
+        copy=wanted.mode == "download",
         replace=_is_ours(wanted),
         say=say,
         bring=lambda found, copy: bring_all(found, copy, objects.place_of),
@@ -223,30 +232,31 @@ def _dataset(wanted: Mapping[str, Any], target: str, say: Say, objects: Objects,
     return places[0] if len(places) == 1 else target  # one file is given as that file, several as their folder
 
 
-def _output(wanted: Mapping[str, Any], target: str) -> str:
-    if wanted["mode"] == "upload":
+def _output(wanted: Output, target: str) -> str:
+    if wanted.mode == "upload":
         os.makedirs(target, exist_ok=True)
         return target
-    os.makedirs(wanted["place"], exist_ok=True)
-    if not wanted.get("path_on_compute"):
-        return str(wanted["place"])
+    place = _folder_of(wanted)
+    os.makedirs(place, exist_ok=True)
+    if not wanted.path_on_compute:
+        return place
     if os.path.islink(target):
         os.remove(target)
     os.makedirs(os.path.dirname(target), exist_ok=True)
-    os.symlink(wanted["place"], target)
+    os.symlink(place, target)
     return target
 
 
-def _reference(wanted: Mapping[str, Any], target: str) -> str:
-    place = wanted["place"]
-    if wanted["mode"] == "mount":
+def _reference(wanted: Reference, target: str) -> str:
+    place = _folder_of(wanted)
+    if wanted.mode == "mount":
         if not os.path.lexists(place):
             os.makedirs(place)  # a place that a script writes to need not be there before
-        return str(place)
-    if wanted["mode"] == "upload":
+        return place
+    if wanted.mode == "upload":
         os.makedirs(target, exist_ok=True)
         return target
-    overwrite = wanted["overwrite"] or _is_ours(wanted)
+    overwrite = wanted.overwrite or _is_ours(wanted)
     if os.path.isfile(place):
         _copy(place, os.path.join(target, os.path.basename(place)), overwrite)
         return os.path.join(target, os.path.basename(place))

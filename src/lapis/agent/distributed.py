@@ -12,19 +12,21 @@ from lapis.agent.crew import Crew, Member
 from lapis.agent.hanging import SilenceWatch
 from lapis.agent.placement import ports_needed, ranks
 from lapis.domain import log_names
+from lapis.domain.job import Distribution, Job, Mpi, TensorFlow
+from lapis.domain.launch import Place, Work
 from lapis.machine import json_files, ports
 
 _IDLE_WORKER = 40.0  # seconds without CPU or a word: longer than TensorFlow 1 waits (30) before it looks again
 
 
-def introduction(job: Mapping[str, Any], node: Mapping[str, Any], folder: str) -> dict[str, Any]:
+def introduction(distribution: Distribution, place: Place, folder: str) -> dict[str, Any]:
     """What the other nodes need to know of this one. The same again when an agent takes over: they may know it."""
-    count = ports_needed(job["distribution"], node["count"], node["index"])
+    count = ports_needed(distribution, place.count, place.index)
     before = launch.read(folder, "introduction.json") or {}
     made = {
-        "index": node["index"],
-        "name": node.get("name") or socket.gethostname(),
-        "address": node.get("address") or "127.0.0.1",
+        "index": place.index,
+        "name": place.name or socket.gethostname(),
+        "address": place.address or "127.0.0.1",
         "ports": ports.reserve(count, before.get("ports")),
     }
     json_files.write(os.path.join(folder, "introduction.json"), made)
@@ -32,40 +34,39 @@ def introduction(job: Mapping[str, Any], node: Mapping[str, Any], folder: str) -
 
 
 def members(
-    job: Mapping[str, Any],
-    node: Mapping[str, Any],
+    work: Work,
+    distribution: Distribution,
+    place: Place,
     nodes: Sequence[Mapping[str, Any]],
     code: str,
     folder: str,
     variables: Mapping[str, str],
 ) -> list[Member]:
     """The processes of this node, each with a log of its own."""
-    if job["distribution"]["kind"] == "mpi":
+    if isinstance(distribution, Mpi):
         from lapis.agent import mpi
 
-        return mpi.members(job, node, nodes, code, folder, variables)
+        return mpi.members(work, distribution, place, nodes, code, folder, variables)
     made = []
-    for rank in ranks(job["distribution"], nodes):
-        if rank.node != node["index"]:
+    for rank in ranks(distribution, nodes):
+        if rank.node != place.index:
             continue
-        argv, surroundings = prepare.command(job, code, folder, {**variables, **rank.variables})
-        surroundings["LAPIS_MEMBER"] = f"{job['run_id']}:{rank.number}"
+        argv, surroundings = prepare.command(work, code, folder, {**variables, **rank.variables})
+        surroundings["LAPIS_MEMBER"] = f"{work.launch.run_id}:{rank.number}"
         surroundings["AZUREML_PROCESS_NAME"] = f"rank_{rank.number}"
-        share_of_node(surroundings, node)
-        place = os.path.join(folder, "ranks", str(rank.number))
+        share_of_node(surroundings, place)
+        own = os.path.join(folder, "ranks", str(rank.number))
         named = log_names.of_rank(rank.number)
         log = os.path.join(folder, log_names.file_of(named))
-        network = node.get("network", "")
-        made.append(Member(rank.name, place, log, named, argv, surroundings, code, rank.serves, network=network))
+        made.append(Member(rank.name, own, log, named, argv, surroundings, code, rank.serves, network=place.network))
     return made
 
 
 def let_go_of_idle_workers(
-    job: Mapping[str, Any], crew: Crew, watch: SilenceWatch, told: dict[str, Any], others: Sequence[Mapping[str, Any]]
+    job: Job, crew: Crew, watch: SilenceWatch, told: dict[str, Any], others: Sequence[Mapping[str, Any]]
 ) -> None:
     """Workers of TensorFlow that wait for orders never end by themselves: when worker 0 is done, they are too."""
-    distribution = job.get("distribution") or {}
-    if distribution.get("kind") != "tensorflow" or not distribution["parameter_servers"]:
+    if not isinstance(job.distribution, TensorFlow) or not job.distribution.parameter_servers:
         return
     if crew.is_done("worker 0"):
         told["chief_is_done"] = True
@@ -76,17 +77,17 @@ def let_go_of_idle_workers(
             file.write(f"Lapis: {each.name} is ended: worker 0 is done, and it did nothing for {_IDLE_WORKER:g} s\n")
 
 
-def share_of_node(surroundings: dict[str, str], node: Mapping[str, Any]) -> None:
+def share_of_node(surroundings: dict[str, str], place: Place) -> None:
     """Only the GPUs that are this node's are seen, and of the network only its device."""
-    if node.get("network"):
+    if place.network:
         surroundings.update(GLOO_SOCKET_IFNAME="eth0", NCCL_SOCKET_IFNAME="eth0", LAPIS_ADDRESS_FILE="")
-    if node.get("gpus") is not None:
-        surroundings.setdefault("CUDA_VISIBLE_DEVICES", ",".join(map(str, node["gpus"])))
+    if place.gpus is not None:
+        surroundings.setdefault("CUDA_VISIBLE_DEVICES", ",".join(map(str, place.gpus)))
 
 
-def clean(job: Mapping[str, Any], folder: str) -> None:
+def clean(job: Job, folder: str) -> None:
     """Remove what lies outside of the node's own folder."""
-    if (job.get("distribution") or {}).get("kind") == "mpi":
+    if isinstance(job.distribution, Mpi):
         from lapis.agent import mpi
 
         mpi.clean(folder)

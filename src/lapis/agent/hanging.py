@@ -8,11 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from lapis.agent import launch
 from lapis.agent.crew import Crew, Member
 from lapis.domain import settings
+from lapis.domain.job import Job
 from lapis.errors import UserErrorException
 
 _LOOK_EVERY = 5.0  # seconds at most; each look reads the process table once
@@ -21,12 +21,12 @@ _FOLDER = os.path.join("logs", "azureml")
 LACKING = "Where its processes stand could not be seen: that needs py-spy, `pip install 'lapis-ml[debug]'`"
 
 
-def seconds(job: Mapping[str, Any]) -> float:
+def seconds(job: Job) -> float:
     """After how long: the setting of this machine, or of the run. A service waits for requests as long as it likes."""
-    if job.get("service"):
+    if job.service is not None:
         return 0.0
     try:
-        return settings.load({**os.environ, **(job.get("environment_variables") or {})}).hang_seconds
+        return settings.load({**os.environ, **job.environment_variables}).hang_seconds
     except UserErrorException:  # it is not worth a run
         return settings.load({}).hang_seconds
 

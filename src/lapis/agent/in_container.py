@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import lapis
 from lapis.agent.crew import Member
 from lapis.domain import settings
+from lapis.domain.job import Mpi
+from lapis.domain.launch import Container, Work
 from lapis.environments import containers
 from lapis.errors import UserErrorException
 
 
-def wrapped(job: Mapping[str, Any], members: list[Member], folder: str) -> list[Member]:
+def wrapped(work: Work, members: list[Member], folder: str) -> list[Member]:
     """The members as they are, or each in a container of its own."""
-    wanted = job.get("container")
-    if not wanted:
+    wanted = work.container
+    if wanted is None:
         return members
-    if (job.get("distribution") or {}).get("kind") == "mpi":
+    if isinstance(work.job.distribution, Mpi):
         raise UserErrorException("MPI jobs run without a container: leave the image out, the packages are installed.")
     if any(member.network for member in members):
         raise UserErrorException(
@@ -29,18 +29,16 @@ def wrapped(job: Mapping[str, Any], members: list[Member], folder: str) -> list[
     runtime = containers.runtime()
     if runtime is None:
         raise UserErrorException("The run's environment is an image, and neither Docker nor Podman answers now.")
-    folders = _folders(job, folder, wanted)
-    return [_wrapped(job, member, runtime, wanted, folders) for member in members]
+    folders = _folders(folder, wanted)
+    return [_wrapped(member, runtime, wanted, folders, work.launch.number) for member in members]
 
 
-def _wrapped(
-    job: Mapping[str, Any], member: Member, runtime: str, wanted: Mapping[str, Any], folders: list[str]
-) -> Member:
+def _wrapped(member: Member, runtime: str, wanted: Container, folders: list[str], launch: int) -> Member:
     own = [name for name, value in member.variables.items() if _is_the_runs(name, value)]
     own += ["HOME=/tmp"]
-    own += [f"PATH={containers.path_with(wanted['environment'])}"] if wanted["environment"] else []
-    name = "lapis-" + member.variables["LAPIS_MEMBER"].replace(":", "-") + f"-{job.get('launch', 1)}"
-    argv = containers.inside(runtime, wanted["image"], member.argv, own, folders, member.cwd, name, wanted["options"])
+    own += [f"PATH={containers.path_with(wanted.environment)}"] if wanted.environment else []
+    name = "lapis-" + member.variables["LAPIS_MEMBER"].replace(":", "-") + f"-{launch}"
+    argv = containers.inside(runtime, wanted.image, member.argv, own, folders, member.cwd, name, wanted.options)
     return replace(member, argv=argv, container=[runtime, name])
 
 
@@ -51,11 +49,11 @@ def _is_the_runs(name: str, value: str) -> bool:
     return os.environ.get(name) != value or name.startswith(("AZUREML_", "LAPIS_", "PYTHON"))
 
 
-def _folders(job: Mapping[str, Any], folder: str, wanted: Mapping[str, Any]) -> list[str]:
+def _folders(folder: str, wanted: Container) -> list[str]:
     """The run's own, our packages, what Lapis keeps, and wherever links in the run's data lead."""
     source = os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
     found = [os.path.abspath(folder), source, settings.home()]
-    found += [wanted["environment"]] if wanted["environment"] else []
+    found += [wanted.environment] if wanted.environment else []
     for place, folders, files in os.walk(os.path.join(folder, "data")):
         for name in (*folders, *files):
             path = os.path.join(place, name)

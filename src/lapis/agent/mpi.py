@@ -23,6 +23,9 @@ from lapis.agent.distributed import share_of_node
 from lapis.agent.placement import batch_variables
 from lapis.agent.verdict import Verdict, killed, last_lines, of_rank
 from lapis.domain import log_names
+from lapis.domain.job import Mpi
+from lapis.domain.launch import Place, Work
+from lapis.errors import UserErrorException
 from lapis.machine import open_mpi
 from lapis.machine.open_mpi import MPIRUN
 
@@ -32,43 +35,46 @@ _SIGNAL = re.compile(r"exited\s+on\s+signal\s+(\d+)")
 
 
 def members(
-    job: Mapping[str, Any],
-    node: Mapping[str, Any],
+    work: Work,
+    distribution: Mpi,
+    place: Place,
     nodes: Sequence[Mapping[str, Any]],
     code: str,
     folder: str,
     variables: Mapping[str, str],
 ) -> list[Member]:
-    """mpirun on the head; on the others, the server that lets MPI in. `job` names the mpirun: see environment.enter."""
-    each = int(job["distribution"]["processes_per_node"])
-    told = {**variables, **batch_variables(nodes, node["index"])}
-    argv, surroundings = prepare.command(job, code, folder, told)
+    """mpirun on the head; on the others, the server that lets MPI in."""
+    mpirun = work.mpirun
+    if mpirun is None:
+        raise UserErrorException("The agent was not told where environments are, and has found no mpirun.")
+    each, index, network = distribution.processes_per_node, place.index, place.network
+    told = {**variables, **batch_variables(nodes, index)}
+    argv, surroundings = prepare.command(work, code, folder, told)
     surroundings.update(
-        LAPIS_MEMBER=f"{job['run_id']}:mpi{node['index']}",
+        LAPIS_MEMBER=f"{work.launch.run_id}:mpi{index}",
         LAPIS_RANK_LOGS=folder,
-        LAPIS_MPI_SECRET=_secret(job),
+        LAPIS_MPI_SECRET=_secret(work.launch.agent_token),
         LAPIS_MPI_NODES=json.dumps({_host(other): [other["address"], other["ports"][0]] for other in nodes[1:]}),
     )
-    share_of_node(surroundings, node)
+    share_of_node(surroundings, place)
     # MPI keeps its session and its shared memory there: nodes that are on one machine must not share them.
     temporary, memory = _scratch(folder)
     surroundings.update(TMPDIR=temporary, LAPIS_MPI_MEMORY=memory)
-    libraries = open_mpi.libraries(job[MPIRUN])  # for ranks that were compiled with another path to them
+    libraries = open_mpi.libraries(mpirun)  # for ranks that were compiled with another path to them
     if libraries is not None:
         found = [libraries, surroundings.get("LD_LIBRARY_PATH", "")]
         surroundings["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, found))
-    first = node["index"] * each
+    first = index * each
     names = [log_names.of_rank(rank) for rank in range(first, first + each)]
     logs = {name: os.path.join(folder, log_names.file_of(name)) for name in names}
-    network, place = node.get("network", ""), os.path.join(folder, "mpi")
-    if node["index"] == 0:
-        command = _mpirun(job, nodes, folder, each, network or socket.gethostname(), argv)
+    own = os.path.join(folder, "mpi")
+    if index == 0:
+        command = _mpirun(mpirun, nodes, folder, each, network, argv)
         log = os.path.join(folder, "mpirun.txt")
-        return [Member(MPIRUN, place, log, MPIRUN_LOG, command, surroundings, code, logs=logs, network=network)]
-    own = nodes[node["index"]]
-    command = [*_ours("mpi_node.py"), own["address"], str(own["ports"][0])]
-    log, name = os.path.join(folder, "mpi_node.txt"), f"azureml-logs/mpi_node_{node['index']}.txt"
-    return [Member(f"node {node['index']}", place, log, name, command, surroundings, code, True, logs, network)]
+        return [Member(MPIRUN, own, log, MPIRUN_LOG, command, surroundings, code, logs=logs, network=network)]
+    command = [*_ours("mpi_node.py"), nodes[index]["address"], str(nodes[index]["ports"][0])]
+    log, name = os.path.join(folder, "mpi_node.txt"), f"azureml-logs/mpi_node_{index}.txt"
+    return [Member(f"node {index}", own, log, name, command, surroundings, code, True, logs, network)]
 
 
 def blamed(member: Member, verdict: Verdict) -> Verdict:
@@ -92,21 +98,21 @@ def clean(folder: str) -> None:
 
 
 def _mpirun(
-    job: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]], folder: str, each: int, here: str, argv: Sequence[str]
+    mpirun: str, nodes: Sequence[Mapping[str, Any]], folder: str, each: int, network: str, argv: Sequence[str]
 ) -> list[str]:
-    mpirun = job[MPIRUN]
     version = open_mpi.major_version(mpirun) or 0
     count = each * len(nodes)
     command = [mpirun, "--allow-run-as-root", "-np", str(count), "--bind-to", "none"]
     command += ["--map-by", f"ppr:{each}:node" + (":oversubscribe" if version >= 5 else "")]
     command += ["--oversubscribe"] if version < 5 else []
     if len(nodes) > 1:
+        here = network or socket.gethostname()
         command += _across(nodes, folder, each, here, version)
         if version >= 5 or open_mpi.libraries(mpirun) is not None:  # where the nodes find the daemon
             command += ["--prefix", os.path.dirname(os.path.dirname(mpirun))]
     loopback = all(other["address"].startswith("127.") for other in nodes)
     command += _on_loopback(version) if loopback else []
-    crowd = count if loopback or (job.get("node") or {}).get("network") else each  # that share this machine's cores
+    crowd = count if loopback or network else each  # that share this machine's cores
     if crowd > (os.cpu_count() or 1):
         command += ["--mca", "mpi_yield_when_idle", "1"]  # who waits for a message lets the others compute it
     return [*command, *_ours("mpi_rank.py"), *argv]
@@ -146,9 +152,9 @@ def _ours(script: str) -> list[str]:
     return [sys.executable, "-I", "-S", os.path.join(os.path.dirname(os.path.abspath(__file__)), script)]
 
 
-def _secret(job: Mapping[str, Any]) -> str:
+def _secret(agent_token: str) -> str:
     """Known to the agents of this run alone."""
-    return hashlib.sha256(f"mpi {job['agent_token']}".encode()).hexdigest()
+    return hashlib.sha256(f"mpi {agent_token}".encode()).hexdigest()
 
 
 def _scratch(folder: str) -> tuple[str, str]:

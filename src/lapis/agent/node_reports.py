@@ -1,7 +1,8 @@
 """What follows from what the nodes of a run tell of themselves. Pure.
 
 A node tells its address and ports, then `state`: `idle` (only what serves others is left), `done` or `failed`, with
-the `verdict` and the time `at` which it was clear; and `delivered` once all that it had to send is with the server.
+the `verdict` and the time `at` which it was clear; and `delivered` once all that it had to send is with the server,
+with what of it is `lost` because it could not be sent, and `notices` about the rest.
 """
 
 from __future__ import annotations
@@ -36,4 +37,20 @@ def nobody_is_busy(nodes: Sequence[Told]) -> bool:
 
 
 def all_delivered(nodes: Sequence[Told], count: int) -> bool:
-    return sum(1 for each in nodes if each.get("delivered")) == count
+    return not undelivered(nodes, count)
+
+
+def undelivered(nodes: Sequence[Told], count: int) -> list[int]:
+    """The numbers of those that have not said that all they had is with the server."""
+    done = {each["index"] for each in nodes if each.get("delivered")}
+    return [number for number in range(count) if number not in done]
+
+
+def notices(nodes: Sequence[Told]) -> list[str]:
+    """What the nodes but the head, which speaks for itself, have to say of what they sent."""
+    return [f"Node {each['index']}: {what}" for each in nodes[1:] for what in each.get("notices") or ()]
+
+
+def lost(nodes: Sequence[Told]) -> list[str]:
+    """What the nodes could not send."""
+    return [f"node {each['index']}: {what}" for each in nodes for what in each.get("lost") or ()]

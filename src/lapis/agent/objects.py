@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lapis.client.http_client import Client
+from lapis.domain.job import InDatastore, Output, Reference, Stored
 from lapis.errors import AzureMLException, ServiceException, UserErrorException
 from lapis.files.object_store import ObjectPlace
 from lapis.machine import json_files
@@ -56,68 +58,67 @@ class Objects:
 
         return ObjectPlace(datastore, access, errand)
 
-    def laid(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+    def laid(self, wanted: Stored) -> Stored:
         """`wanted` with a folder for its place. What the script is to find there has been brought."""
-        if not _in_objects(wanted):
+        if not isinstance(wanted.place, InDatastore):
             return wanted
-        stand_in = os.path.join(self._folder, wanted["type"], wanted["name"])
+        stand_in = self._stand_in(wanted)
         os.makedirs(stand_in, exist_ok=True)
         place = stand_in
-        if wanted["type"] == "reference" and wanted["mode"] != "upload":
-            place = self._fill(wanted, stand_in)
+        if isinstance(wanted, Reference) and wanted.mode != "upload":
+            place = self._fill(wanted.place, wanted.mode, stand_in)
         laid = {path: _facts(path) for path in _paths_below(stand_in)}
         json_files.write(stand_in + ".json", {"place": place, "laid": laid})
-        return dict(wanted, place=place)
+        return replace(wanted, place=place)
 
-    def again(self, wanted: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def again(self, wanted: Stored) -> Stored | None:
         """The same after the script has ended; None if it had not come so far."""
-        noted = self._noted(wanted) if _in_objects(wanted) else None
-        if noted is None:
-            return None if _in_objects(wanted) else wanted
-        return dict(wanted, place=noted["place"])
+        if not isinstance(wanted.place, InDatastore):
+            return wanted
+        noted = self._noted(wanted)
+        return None if noted is None else replace(wanted, place=noted["place"])
 
-    def send_back(self, wanted: Mapping[str, Any]) -> list[str]:
+    def send_back(self, wanted: Reference | Output) -> list[str]:
         """Store what is new or changed; what could not be stored, and why."""
-        noted = self._noted(wanted) if _in_objects(wanted) and wanted["mode"] != "download" else None
+        if not isinstance(wanted.place, InDatastore) or wanted.mode == "download":
+            return []
+        noted, stand_in = self._noted(wanted), self._stand_in(wanted)
         if noted is None:
             return []
-        stand_in = os.path.join(self._folder, wanted["type"], wanted["name"])
         fresh = [path for path in _paths_below(stand_in) if _facts(path) != noted["laid"].get(path)]
-        root = wanted["place"]["path"] if noted["place"] == stand_in else os.path.dirname(wanted["place"]["path"])
+        root = wanted.place.path if noted["place"] == stand_in else os.path.dirname(wanted.place.path)
         files = [(path, _key(root, os.path.relpath(path, stand_in))) for path in fresh]
-        overwrite = bool(wanted["overwrite"]) or wanted["mode"] == "mount"  # through a mount, writing replaces
+        overwrite = wanted.overwrite or wanted.mode == "mount"  # through a mount, writing replaces
         try:
-            stored = self.place_of(wanted["place"]["datastore"]).put(files, overwrite)
+            stored = self.place_of(wanted.place.datastore).put(files, overwrite)
         except (AzureMLException, ServiceException, OSError) as error:
             reason = getattr(error, "message", error)
-            return [f"'{wanted['name']}' could not be uploaded to its datastore: {reason}"]
+            return [f"'{wanted.name}' could not be uploaded to its datastore: {reason}"]
         if stored < len(files):
             kept = len(files) - stored
-            return [f"{kept} files of '{wanted['name']}' exist already in its datastore and were not replaced."]
+            return [f"{kept} files of '{wanted.name}' exist already in its datastore and were not replaced."]
         return []
 
-    def _fill(self, wanted: Mapping[str, Any], stand_in: str) -> str:
+    def _fill(self, place: InDatastore, mode: str, stand_in: str) -> str:
         """Bring what is there; the folder, or the file if the place is one."""
-        path = wanted["place"]["path"]
-        store = self.place_of(wanted["place"]["datastore"])
+        path, store = place.path, self.place_of(place.datastore)
         found = store.find(path)
         if [file.path for file in found] == ["/" + path]:
             one = os.path.join(stand_in, os.path.basename(path))
             store.bring([(found[0], one)], copy=True)
             return one
-        if not found and wanted["mode"] == "download":
+        if not found and mode == "download":
             raise UserErrorException("The place it names is not in its datastore.")
         cut = len(path) + 2 if path else 1
         # what is downloaded is copied once more, to where the script wants it; what is mounted may be written to
-        store.bring([(f, os.path.join(stand_in, f.path[cut:])) for f in found], copy=wanted["mode"] == "mount")
+        store.bring([(f, os.path.join(stand_in, f.path[cut:])) for f in found], copy=mode == "mount")
         return stand_in
 
-    def _noted(self, wanted: Mapping[str, Any]) -> dict[str, Any] | None:
-        return json_files.read(os.path.join(self._folder, wanted["type"], wanted["name"] + ".json"))
+    def _stand_in(self, wanted: Reference | Output) -> str:
+        return os.path.join(self._folder, wanted.TAG[1], wanted.name)
 
-
-def _in_objects(wanted: Mapping[str, Any]) -> bool:
-    return isinstance(wanted.get("place"), dict)
+    def _noted(self, wanted: Reference | Output) -> dict[str, Any] | None:
+        return json_files.read(self._stand_in(wanted) + ".json")
 
 
 def _key(root: str, name: str) -> str:

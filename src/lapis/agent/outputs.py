@@ -6,13 +6,13 @@ import os
 import threading
 import time
 
-from lapis.client.shipping import Shipper, is_small, spooled
+from lapis.client.shipping import Shipper, spooled
+from lapis.domain.delivery import Losses
 from lapis.domain.tree import check_path
 from lapis.errors import AzureMLException, ServiceException, UserErrorException
 
 LOOK_EVERY = 1.0
 SETTLED_AFTER = 2.0  # a file that has not changed for so long is worth sending before the end
-_SMALL_TOTAL = 4 << 20
 
 
 class Outputs:
@@ -27,7 +27,8 @@ class Outputs:
         self._sent: dict[str, tuple[int, int]] = {}  # name -> size and time of what the server has
         self._next_look = 0.0
         self._sending: threading.Thread | None = None
-        self._refused: list[str] = []
+        self._losses = Losses()
+        self._unnameable: set[str] = set()
 
     def look(self) -> None:
         """Quick: follow new logs, and let a thread of its own send outputs that have settled."""
@@ -43,36 +44,46 @@ class Outputs:
             self._sending = threading.Thread(target=self._send_all, args=(settled,), daemon=True)
             self._sending.start()
 
-    def collect(self) -> tuple[dict[str, bytes], list[str]]:
+    def backlog(self) -> int:
+        """How many bytes are not sent yet."""
+        return sum(stamp[0] for stamp in (_stamp(path) for _, path in self._unsent()) if stamp)
+
+    def collect(self) -> tuple[dict[str, bytes], Losses]:
         """Everything not sent yet: large files go now, small ones are returned for the last report."""
         if self._sending is not None:
             self._sending.join()
         self._follow_logs()
         small: dict[str, bytes] = {}
-        notices = self._refused + self._shipper.send_spool(self._spool)
+        self._losses += self._shipper.send_spool(self._spool)
+        lost: list[str] = []
         for name, path in self._unsent():
-            try:
-                if is_small(path) and sum(map(len, small.values())) < _SMALL_TOTAL:
-                    with open(path, "rb") as file:
-                        small[name] = file.read()
-                else:
-                    self._send(name, path)
-            except (OSError, UserErrorException) as error:  # unreadable, or vanished: the verdict stands all the same
-                notices.append(f"{name} could not be stored: {error}")
-        return small, notices
+            stamp, losses = _stamp(path), self._shipper.put_or_keep(name, path, small)
+            lost += losses.lost
+            if stamp is not None and name not in small and not losses.lost:
+                self._sent[name] = stamp
+        odd = [
+            f"{name!r} could not be stored: no run can have a file of that name" for name in sorted(self._unnameable)
+        ]
+        return small, self._losses + Losses(lost, odd)
 
     def _follow_logs(self) -> None:
         for folder in self._watch:
-            for name, path in _files(self._code, folder):
-                self._shipper.follow_log(name, path)
+            for name, path in self._files(folder):
+                self._shipper.follow_log(name, path, may_go=True)
 
     def _unsent(self) -> list[tuple[str, str]]:
-        found = [file for folder in self._collect for file in _files(self._code, folder)]
+        found = [file for folder in self._collect for file in self._files(folder)]
         return [(name, path) for name, path in found if self._sent.get(name) != _stamp(path)]
+
+    def _files(self, folder: str) -> list[tuple[str, str]]:
+        """What lies below `folder` and can be stored; names that no run can have are remembered."""
+        found = _regular_files(self._code, folder)
+        self._unnameable.update(name for name, _ in found if not _nameable(name))
+        return [(name, path) for name, path in found if name not in self._unnameable]
 
     def _send_all(self, items: list[tuple[str, str]]) -> None:
         try:
-            self._refused += self._shipper.send_spool(self._spool)
+            self._losses += self._shipper.send_spool(self._spool)
             for name, path in items:
                 self._send(name, path)
         except (OSError, AzureMLException, ServiceException):
@@ -85,14 +96,14 @@ class Outputs:
             self._sent[name] = stamp
 
 
-def _files(code: str, folder: str) -> list[tuple[str, str]]:
-    """Regular files below `folder` by the name they have in the run. Links are not followed: they may lead anywhere."""
+def _regular_files(code: str, folder: str) -> list[tuple[str, str]]:
+    """What lies below `folder`, by the name it has in the run. Links are not followed: they may lead anywhere."""
     found = []
     for where, _, names in os.walk(os.path.join(code, folder)):
         for leaf in sorted(names):
             path = os.path.join(where, leaf)
             name = os.path.relpath(path, code).replace(os.sep, "/")
-            if not os.path.islink(path) and os.path.isfile(path) and _nameable(name):
+            if not os.path.islink(path) and os.path.isfile(path):
                 found.append((name, path))
     return found
 

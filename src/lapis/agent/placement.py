@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lapis.domain.job import Distribution, Plain, PyTorch, TensorFlow
+
 
 @dataclass(frozen=True)
 class Rank:
@@ -17,24 +19,28 @@ class Rank:
     serves: bool = False  # a parameter server: it never ends by itself, and is ended when the others are done
 
 
-def ports_needed(distribution: Mapping[str, Any], nodes: int, node: int) -> int:
+def ports_needed(distribution: Distribution, nodes: int, node: int) -> int:
     """How many free ports a node has to bring along."""
-    if distribution["kind"] == "tensorflow":
+    if isinstance(distribution, TensorFlow):
         return sum(1 for *_, where in _tensorflow_tasks(distribution, nodes) if where == node)
     return 1
 
 
-def ranks(distribution: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> list[Rank]:
+def ranks(distribution: Plain | TensorFlow | PyTorch, nodes: Sequence[Mapping[str, Any]]) -> list[Rank]:
     """All processes of the run. `nodes` tell their address and the ports they have free."""
-    return _KINDS[distribution["kind"]](distribution, nodes)
+    if isinstance(distribution, TensorFlow):
+        return _tensorflow(distribution, nodes)
+    if isinstance(distribution, PyTorch):
+        return _pytorch(distribution, nodes)
+    return _plain(nodes)
 
 
-def _plain(distribution: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> list[Rank]:
+def _plain(nodes: Sequence[Mapping[str, Any]]) -> list[Rank]:
     """The same script on every node; how they find each other is its own business."""
     return [Rank(number, f"node {number}", number, _batch(nodes, number)) for number in range(len(nodes))]
 
 
-def _tensorflow(distribution: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> list[Rank]:
+def _tensorflow(distribution: TensorFlow, nodes: Sequence[Mapping[str, Any]]) -> list[Rank]:
     """TF_CONFIG as Azure writes it, and the names that its predecessor used."""
     used = [0] * len(nodes)
     hosts: dict[str, list[str]] = {"ps": [], "worker": []}
@@ -57,16 +63,16 @@ def _tensorflow(distribution: Mapping[str, Any], nodes: Sequence[Mapping[str, An
     return made
 
 
-def _tensorflow_tasks(distribution: Mapping[str, Any], nodes: int) -> list[tuple[str, int, int]]:
+def _tensorflow_tasks(distribution: TensorFlow, nodes: int) -> list[tuple[str, int, int]]:
     """(type, index, node): workers go round the nodes, and the parameter servers go on where they stopped."""
-    workers, servers = int(distribution["workers"]), int(distribution["parameter_servers"])
+    workers = distribution.workers
     tasks = [("worker", index, index % nodes) for index in range(workers)]
-    return tasks + [("ps", index, (workers + index) % nodes) for index in range(servers)]
+    return tasks + [("ps", index, (workers + index) % nodes) for index in range(distribution.parameter_servers)]
 
 
-def _pytorch(distribution: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> list[Rank]:
+def _pytorch(distribution: PyTorch, nodes: Sequence[Mapping[str, Any]]) -> list[Rank]:
     """What torch.distributed reads. Ranks of one node follow each other; the first nodes have one more if need be."""
-    count = int(distribution["processes"] or len(nodes))
+    count = distribution.processes or len(nodes)
     made: list[Rank] = []
     for node in range(len(nodes)):
         here = count // len(nodes) + (node < count % len(nodes))
@@ -101,5 +107,3 @@ def _batch(nodes: Sequence[Mapping[str, Any]], node: int) -> dict[str, str]:
 
 
 batch_variables = _batch
-
-_KINDS = {"plain": _plain, "tensorflow": _tensorflow, "pytorch": _pytorch}

@@ -7,17 +7,17 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from lapis.agent.blobs import Blobs
 from lapis.client.http_client import Client
 from lapis.client.snapshot import lay_out
-from lapis.domain.tree import Tree
+from lapis.domain.job import InputName, Word
+from lapis.domain.launch import Launch, Place, Work
 from lapis.errors import SnapshotException, UserErrorException
 
 
-def lay_out_code(job: Mapping[str, Any], code: str, client: Client, node: Mapping[str, Any] | None = None) -> None:
+def lay_out_code(launch: Launch, code: str, client: Client, place: Place) -> None:
     """The snapshot's copy, every file checked against its hash. May be repeated after a crash half way.
 
     `outputs` and `logs` are the head's on every node: scripts wait for each other through them. A node that has no
@@ -25,13 +25,14 @@ def lay_out_code(job: Mapping[str, Any], code: str, client: Client, node: Mappin
     """
     shutil.rmtree(code, ignore_errors=True)
     os.makedirs(code)
-    tree = Tree.from_json(job["manifest"])
-    with Blobs(client, job.get("blobs"), job.get("packs") or ()) as blobs:
+    with Blobs(client, launch.blobs, launch.packs) as blobs:
         try:
-            lay_out(tree, blobs.open, code)
+            lay_out(launch.code, blobs.open, code)
         except SnapshotException:
-            lay_out(tree, blobs.fetch, code)  # what is damaged in the folder, the server finds too, and says which
-    head = os.path.join(node["head"], "code") if node is not None and node["index"] and node["head"] else code
+            lay_out(
+                launch.code, blobs.fetch, code
+            )  # what is damaged in the folder, the server finds too, and says which
+    head = os.path.join(place.head, "code") if place.index and place.head else code
     for folder in ("outputs", "logs"):  # scripts write there without making them
         if head == code:
             os.makedirs(os.path.join(code, folder), exist_ok=True)
@@ -46,35 +47,36 @@ def _share(theirs: str, ours: str) -> None:
     os.symlink(theirs, ours)
 
 
-def command(
-    job: Mapping[str, Any], code: str, folder: str, variables: Mapping[str, str]
-) -> tuple[list[str], dict[str, str]]:
-    python = job.get("python") or sys.executable
-    environment = {**surroundings(job, code, folder, python), **variables}
-    given = job.get("command")
-    if given is None:
-        here = (os.path.isfile(python) and os.access(python, os.X_OK)) or shutil.which(python)
-        if not here and not job.get("container"):
-            raise UserErrorException(f"The interpreter {python} is not on this machine.")
-        arguments = [_word(argument, environment) for argument in job.get("arguments") or []]
-        return [python, expand(job["script"], environment), *arguments], environment
-    shell = "/bin/sh" if job.get("container") else shutil.which("bash") or "/bin/sh"
-    return [shell, "-c", _line(given, environment)], environment
+def command(work: Work, code: str, folder: str, variables: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    job = work.job
+    python = job.python or sys.executable
+    environment = {**surroundings(work, code, folder, python), **variables}
+    if job.command is not None:
+        shell = "/bin/sh" if work.container else shutil.which("bash") or "/bin/sh"
+        return [shell, "-c", _line(job.command, environment)], environment
+    if job.script is None:
+        raise UserErrorException("The run has neither a script nor a command.")
+    here = (os.path.isfile(python) and os.access(python, os.X_OK)) or shutil.which(python)
+    if not here and not work.container:
+        raise UserErrorException(f"The interpreter {python} is not on this machine.")
+    arguments = [_word(argument, environment) for argument in job.arguments]
+    return [python, expand(job.script, environment), *arguments], environment
 
 
-def _line(given: Any, environment: Mapping[str, str]) -> str:
+def _line(given: str | Sequence[Word], environment: Mapping[str, str]) -> str:
     """For the shell. A list is joined with spaces, as SDK v1 did: only the paths of inputs are kept in one piece."""
     if isinstance(given, str):
         return given
-    parts = [shlex.quote(_word(part, environment)) if isinstance(part, dict) else str(part) for part in given]
-    return " ".join(parts)
+    return " ".join(part if isinstance(part, str) else shlex.quote(_word(part, environment)) for part in given)
 
 
-def _word(part: Any, environment: Mapping[str, str]) -> str:
+def _word(part: Word, environment: Mapping[str, str]) -> str:
     """An argument as the script gets it; one that names an input becomes the input's path."""
-    if isinstance(part, dict):
-        return environment[part["input"]]
-    return expand(str(part), environment)
+    if isinstance(part, InputName):
+        if part.input not in environment:
+            raise UserErrorException(f"An argument stands for '{part.input}', and the run has no such input or output.")
+        return environment[part.input]
+    return expand(part, environment)
 
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
@@ -85,34 +87,34 @@ def expand(text: str, environment: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda found: environment.get(found[1] or found[2], found[0]), text)
 
 
-def write_notices(job: Mapping[str, Any], log: str) -> None:
+def write_notices(notices: Sequence[str], log: str) -> None:
     """What the user should know before the script's first line."""
-    notices = job.get("notices") or []
     if notices:
         with open(log, "a") as file:
             file.writelines(f"Lapis: {notice}\n" for notice in notices)
 
 
-def surroundings(job: Mapping[str, Any], code: str, folder: str, python: str) -> dict[str, str]:
+def surroundings(work: Work, code: str, folder: str, python: str) -> dict[str, str]:
     """The variables that a script finds."""
-    workspace, experiment = job["workspace"], job["experiment"]
+    job, launch = work.job, work.launch
+    workspace, experiment = launch.workspace, launch.experiment
     ours = {
-        "AZUREML_RUN_ID": job["run_id"],
-        "AZUREML_ROOT_RUN_ID": job.get("root_id") or job["run_id"],
-        "AZUREML_ARM_SUBSCRIPTION": workspace["subscription_id"],
-        "AZUREML_ARM_RESOURCEGROUP": workspace["resource_group"],
-        "AZUREML_ARM_WORKSPACE_NAME": workspace["name"],
-        "AZUREML_ARM_PROJECT_NAME": experiment["name"],
-        "AZUREML_EXPERIMENT_ID": experiment["id"],
-        "AZUREML_WORKSPACE_ID": workspace["id"],
-        "AZUREML_RUN_TOKEN": job["run_token"],
-        "AZUREML_RUN_TOKEN_EXPIRY": str(int(job["run_token_expires"])),
+        "AZUREML_RUN_ID": launch.run_id,
+        "AZUREML_ROOT_RUN_ID": launch.root_id or launch.run_id,
+        "AZUREML_ARM_SUBSCRIPTION": workspace.subscription_id,
+        "AZUREML_ARM_RESOURCEGROUP": workspace.resource_group,
+        "AZUREML_ARM_WORKSPACE_NAME": workspace.name,
+        "AZUREML_ARM_PROJECT_NAME": experiment.name,
+        "AZUREML_EXPERIMENT_ID": experiment.id,
+        "AZUREML_WORKSPACE_ID": workspace.id,
+        "AZUREML_RUN_TOKEN": launch.run_token,
+        "AZUREML_RUN_TOKEN_EXPIRY": str(int(launch.run_token_expires)),
         "AZUREML_RUN_TOKEN_RAND": "",
         "AZUREML_RUN_TOKEN_PASS": "",
-        "AZUREML_SERVICE_ENDPOINT": job["server"],
-        "AZUREML_DISCOVERY_SERVICE_ENDPOINT": job["server"] + "/discovery",
-        "AZUREML_FRAMEWORK": job.get("framework") or "Python",
-        "AZUREML_COMMUNICATOR": job.get("communicator") or "None",
+        "AZUREML_SERVICE_ENDPOINT": launch.server,
+        "AZUREML_DISCOVERY_SERVICE_ENDPOINT": launch.server + "/discovery",
+        "AZUREML_FRAMEWORK": job.framework or "Python",
+        "AZUREML_COMMUNICATOR": job.communicator or "None",
         "AZUREML_TARGET_TYPE": "local",
         "AZUREML_OUTPUT_DIRECTORY": os.path.join(code, "outputs"),
         "AZUREML_LOGDIRECTORY_PATH": os.path.join(code, "logs"),
@@ -120,11 +122,11 @@ def surroundings(job: Mapping[str, Any], code: str, folder: str, python: str) ->
         "AZUREML_PROCESS_NAME": "main",
         "AZUREML_SCRIPT_DIRECTORY_NAME": code,
         "LAPIS_RUN_FOLDER": folder,
-        "LAPIS_ADDRESS_FILE": job.get("address_file") or "",
+        "LAPIS_ADDRESS_FILE": launch.address_file or "",
         "PYTHONUNBUFFERED": "1",
     }
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONHOME", "LAPIS_TOKEN")}
-    environment.update({str(k): str(v) for k, v in (job.get("environment_variables") or {}).items()})
+    environment.update(job.environment_variables)
     environment.update(ours)
     paths = [code, light_packages(folder), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))

@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
 
 from lapis.client.http_client import Client, JobEndpoint
 from lapis.client.shipping import Shipper
+from lapis.domain.delivery import Losses, not_delivered
+from lapis.domain.launch import Recovery
 from lapis.errors import AzureMLException, NotFound, ServiceException
 
 
-def recover(folder: str) -> None:
-    with open(os.path.join(folder, "job.json")) as file:
-        job = json.load(file)
-    owner = job["owner"]
-    client = Client(JobEndpoint(job["server"], job["agent_token"], job["address_file"]), timeout=30.0)
-    shipper = Shipper(client, job["workspace"]["id"], job["run_id"], resumed=True)
-    shipper.follow_journal(owner.get("stream", "journal"), owner["journal"])
-    why = f"Process {owner['pid']} on {owner['host']} ended without completing this run"
+def recover(recovery: Recovery) -> None:
+    owner = recovery.owner
+    client = Client(JobEndpoint(recovery.server, recovery.agent_token, recovery.address_file), timeout=30.0)
+    shipper = Shipper(client, recovery.workspace_id, recovery.run_id, resumed=True)
+    shipper.follow_journal(owner.stream, owner.journal)
+    why = f"Process {owner.pid} on {owner.host} ended without completing this run"
     verdict = {"state": "Failed", "reason": why, "error": {"code": "OwnerGone", "message": why + "."}}
+    losses = Losses()
     while True:
         try:
-            shipper.send_spool(owner["spool"])
-            shipper.report({"verdict": dict(verdict, at=time.time())}, final=True, patience=30.0)
+            losses += shipper.send_spool(owner.spool)
+            ends, of_journal = shipper.settle(patience=30.0)
+            told = not_delivered(verdict, losses.lost + of_journal.lost)
+            told.update(at=time.time(), notices=losses.notices + of_journal.notices)
+            shipper.deliver(ends, {"verdict": told}, patience=30.0)
             break
         except NotFound:  # the run was deleted meanwhile
             break
         except (AzureMLException, ServiceException) as error:
             print(f"not delivered yet: {error}", flush=True)
             time.sleep(2.0)
-    shutil.rmtree(owner["spool"], ignore_errors=True)
-    if os.path.exists(owner["journal"]):
-        os.remove(owner["journal"])
+    shutil.rmtree(owner.spool, ignore_errors=True)
+    if os.path.exists(owner.journal):
+        os.remove(owner.journal)

@@ -3,41 +3,40 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
 
 from lapis.client.http_client import Client, quoted
+from lapis.domain.launch import Launch, Place, Work
 from lapis.errors import NotFound
 
 
-def bring_back(job: Mapping[str, Any], name: str, log: str, client: Client) -> None:
+def bring_back(launch: Launch, name: str, log: str, client: Client) -> None:
     """A log as far as it had come, so that positions go on."""
-    if not job.get("attempt") or os.path.exists(log):
+    if not launch.attempt or os.path.exists(log):
         return
     try:
-        _download(client, _files(job), name, log)
+        _download(client, _files(launch, launch.run_id), name, log)
     except NotFound:  # the last attempt did not come so far
         return
     with open(log, "a") as file:
-        file.write(f"Lapis: a node was taken away; this is attempt {int(job['attempt']) + 1}\n")
+        file.write(f"Lapis: a node was taken away; this is attempt {launch.attempt + 1}\n")
 
 
-def restore_outputs(job: Mapping[str, Any], code: str, client: Client) -> None:
-    node = job.get("node") or {}
-    if not job.get("attempt") or node.get("index"):
+def restore_outputs(launch: Launch, place: Place, code: str, client: Client) -> None:
+    if not launch.attempt or place.index:
         return
-    for name in client.call("GET", _files(job))["files"]:
+    mine = _files(launch, launch.run_id)
+    for name in client.call("GET", mine)["files"]:
         name = name["name"] if isinstance(name, dict) else name
         if name.startswith("outputs/"):
-            _download(client, _files(job), name, os.path.join(code, *name.split("/")))
+            _download(client, mine, name, os.path.join(code, *name.split("/")))
 
 
-def go_on_from(job: Mapping[str, Any], folder: str, client: Client) -> dict[str, str]:
+def go_on_from(work: Work, folder: str, client: Client) -> dict[str, str]:
     """The outputs of the run that this one goes on with, and the variable that says where: as SDK v1 calls it."""
-    if not job.get("resumes"):
+    if work.job.resumes is None:
         return {}
     place = os.path.join(folder, "resume-from")
-    earlier = _files({**job, "run_id": job["resumes"]})
+    earlier = _files(work.launch, work.job.resumes)
     os.makedirs(place, exist_ok=True)
     for file in client.call("GET", earlier)["files"]:
         if file["name"].startswith("outputs/"):
@@ -45,8 +44,8 @@ def go_on_from(job: Mapping[str, Any], folder: str, client: Client) -> dict[str,
     return {"AZUREML_DATAREFERENCE_MODEL_LOCATION": place}
 
 
-def _files(job: Mapping[str, Any]) -> str:
-    return f"/workspaces/{job['workspace']['id']}/runs/{job['run_id']}/files"
+def _files(launch: Launch, run_id: str) -> str:
+    return f"/workspaces/{launch.workspace.id}/runs/{run_id}/files"
 
 
 def _download(client: Client, files: str, name: str, path: str) -> None:

@@ -23,6 +23,8 @@ from lapis.agent.blobs import Blobs
 from lapis.agent.crew import Member
 from lapis.agent.data import Canceled
 from lapis.client.http_client import Client
+from lapis.domain.job import ServedModel, ServicePart
+from lapis.domain.launch import Place, Work
 from lapis.domain.log_names import STD_LOG
 from lapis.domain.tree import resolve_under
 from lapis.environments.build import build_and_hold
@@ -41,32 +43,33 @@ _OF_RUNS = ("AZUREML_RUN_", "AZUREML_ROOT_RUN_ID", "AZUREML_EXPERIMENT_ID", "AZU
 _NOT_OURS = ("PYTHONHOME", "LAPIS_TOKEN")
 
 
-class Front:
-    def __init__(self, job: Mapping[str, Any], folder: str) -> None:
-        self._job = job
-        self._wish: Mapping[str, Any] = job["service"]
+class FrontProcess:
+    def __init__(self, work: Work, part: ServicePart, folder: str) -> None:
+        self._work = work
+        self._part = part
         self._folder = folder
         self._app = os.path.join(folder, "app")
         self._description = os.path.join(folder, "service.json")
         self._state = os.path.join(folder, "state.json")
         self._seen = 0
-        self._python = str(job.get("python") or sys.executable)
+        self._python = work.job.python or sys.executable
         self._ready: Any = None
         self._held: Any = None
 
     # -- started
 
     def member(
-        self, code: str, log: str, client: Client, node: Mapping[str, Any], canceled: Callable[[], bool]
+        self, work: Work, code: str, log: str, client: Client, place: Place, canceled: Callable[[], bool]
     ) -> Member:
-        """Everything laid out; the one process to start."""
-        if self._job.get("container"):
+        """Everything laid out; the one process to start. `work` is what it became with its environment."""
+        self._work, self._python = work, work.job.python or sys.executable
+        if work.container:
             raise UserErrorException("A service runs without a container: name its packages, they are installed.")
         self._lay_out_app(code)
         self._lay_out_models(client)
         variables = self._variables(code)
         load = self._load(log, variables, canceled)
-        description = self._describe(node, variables, load)
+        description = self._describe(place, variables, load)
         json_files.write(self._description, description)
         argv = [self._front_python(log, canceled), "-m", "lapis.serving", self._description]
         own = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
@@ -75,9 +78,10 @@ class Front:
 
     def _front_python(self, log: str, canceled: Callable[[], bool]) -> str:
         """Ours; where Lapis is not installed, that of an environment made for the front."""
-        if not self._job.get("front_lock"):
+        front, root = self._work.launch.front, self._work.launch.environments
+        if front is None or front.lock is None or root is None:
             return sys.executable
-        lock, root = Lock.from_json(self._job["front_lock"]), self._job["environments"]
+        lock = Lock.from_json(front.lock)
         try:
             folder, self._held = build_and_hold(lock, None, root, lambda line: _say(log, line), canceled)
         except Stopped:
@@ -86,13 +90,13 @@ class Front:
 
     @property
     def _member(self) -> str:
-        return str(self._job["run_id"])
+        return self._work.launch.run_id
 
     def _lay_out_app(self, code: str) -> None:
         shutil.rmtree(self._app, ignore_errors=True)
         os.makedirs(self._app)
-        if self._wish["folder"]:
-            os.symlink(code, os.path.join(self._app, self._wish["folder"]))
+        if self._part.folder:
+            os.symlink(code, os.path.join(self._app, self._part.folder))
             return
         for name in os.listdir(code):
             if name not in ("outputs", "logs"):
@@ -100,16 +104,16 @@ class Front:
 
     def _lay_out_models(self, client: Client) -> None:
         """Linked where that can be, so that a model of any size takes no time and no room."""
-        with Blobs(client, self._job.get("blobs"), self._job.get("packs") or ()) as blobs:
-            for model in self._wish["models"]:
-                for file in model["files"]:
-                    target = resolve_under(self._model_folder(model), file["path"])
+        with Blobs(client, self._work.launch.blobs, self._work.launch.packs) as blobs:
+            for model in self._part.models:
+                for file in model.files:
+                    target = resolve_under(self._model_folder(model), file.path)
                     os.makedirs(os.path.dirname(target), exist_ok=True)
-                    if not self._link(file["hash"], target):
-                        _copy(blobs, file["hash"], target)
+                    if not self._link(file.hash, target):
+                        _copy(blobs, file.hash, target)
 
     def _link(self, digest: str, target: str) -> bool:
-        root = self._job.get("blobs")
+        root = self._work.launch.blobs
         if not root:
             return False
         source = os.path.join(root, digest[:2], digest[2:])
@@ -120,15 +124,14 @@ class Front:
             return False  # packed, on another disk, or on another machine
         return True
 
-    def _model_folder(self, model: Mapping[str, Any]) -> str:
-        return os.path.join(self._app, _MODELS, model["name"], str(model["version"]))
+    def _model_folder(self, model: ServedModel) -> str:
+        return os.path.join(self._app, _MODELS, model.name, str(model.version))
 
     def _variables(self, code: str) -> dict[str, str]:
         """What a scoring script finds, as Azure sets it."""
-        self._python = str(self._job.get("python") or sys.executable)  # known only now
-        found = prepare.surroundings(self._job, code, self._folder, self._python)
+        found = prepare.surroundings(self._work, code, self._folder, self._python)
         found = {name: value for name, value in found.items() if not name.startswith(_OF_RUNS)}
-        models, folder = self._wish["models"], self._wish["folder"]
+        models, folder = self._part.models, self._part.folder
         if models:
             root = os.path.join(self._app, _MODELS)
             found["AZUREML_MODEL_DIR"] = self._model_folder(models[0]) if len(models) == 1 else root
@@ -137,31 +140,34 @@ class Front:
             {
                 "AML_APP_ROOT": self._app,
                 "AZUREML_SOURCE_DIRECTORY": folder or "",
-                "AZUREML_ENTRY_SCRIPT": os.path.join(folder or "", self._wish["entry_script"] or ""),
-                "SERVICE_NAME": self._wish["name"],
-                "WORKSPACE_NAME": self._job["workspace"]["name"],
+                "AZUREML_ENTRY_SCRIPT": os.path.join(folder or "", self._part.entry_script or ""),
+                "SERVICE_NAME": self._part.name,
+                "WORKSPACE_NAME": self._work.launch.workspace.name,
                 "LAPIS_MEMBER": self._member,
                 "PYTHONPATH": os.pathsep.join(
-                    filter(None, [self._app, source, prepare.light_packages(self._folder), _given_path(self._job)])
+                    filter(None, [self._app, source, prepare.light_packages(self._folder), self._given_path()])
                 ),
             }
         )
         return found
 
+    def _given_path(self) -> str:
+        return self._work.job.environment_variables.get("PYTHONPATH", "")
+
     def _load(self, log: str, variables: dict[str, str], canceled: Callable[[], bool]) -> dict[str, Any]:
         """What the workers load. A model that is served without code may become another one first."""
-        plan = self._wish["no_code"]
+        plan, launch = self._part.no_code, self._work.launch
         if plan is None:
-            return {"script": os.path.join(self._app, self._wish["folder"] or "", self._wish["entry_script"])}
-        model = os.path.join(self._model_folder(self._wish["models"][0]), plan["model"])
-        if not self._job.get("lock"):
-            return {"runtime": plan["runtime"], "model": model, "sample": None}
+            return {"script": os.path.join(self._app, self._part.folder or "", self._part.entry_script or "")}
+        model = os.path.join(self._model_folder(self._part.models[0]), plan.model)
+        if launch.lock is None or launch.environments is None:
+            return {"runtime": plan.runtime, "model": model, "sample": None}
         from lapis.environments import conversion  # late: most services have code
 
-        lock, root = Lock.from_json(self._job["lock"]), self._job["environments"]
+        lock, root = Lock.from_json(launch.lock), launch.environments
         try:
             ready = conversion.ready_to_serve(
-                plan["runtime"], model, lock, root, lambda line: _say(log, line), canceled, into=self._app
+                plan.runtime, model, lock, root, lambda line: _say(log, line), canceled, into=self._app
             )
         except Stopped:
             raise Canceled("while its model was being converted") from None
@@ -170,15 +176,14 @@ class Front:
         variables.update(ready.variables)
         return {"runtime": ready.runtime, "model": ready.model, "sample": None}
 
-    def _describe(
-        self, node: Mapping[str, Any], variables: Mapping[str, str], load: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        wish = self._wish
+    def _describe(self, place: Place, variables: Mapping[str, str], load: Mapping[str, Any]) -> dict[str, Any]:
+        part, front, host = self._part, self._work.launch.front, self._host(place)
+        assert front is not None
         return {
-            "live": self._job["live_mark"],
-            "service": {"id": wish["id"], "name": wish["name"], "revision": wish["revision"]},
-            "listen": {"host": self._host(node), "port": wish["port"], "handover": _handover(wish, self._host(node))},
-            **self._live(self._job["live"]),
+            "live": front.mark,
+            "service": {"id": part.id, "name": part.name, "revision": part.revision},
+            "listen": {"host": host, "port": part.port, "handover": _handover(part, host)},
+            **self._live(front.live),
             "cors": _origins(variables),
             "worker": {
                 "argv": [self._python, "-m", "lapis.scoring.worker"],
@@ -186,16 +191,17 @@ class Front:
                 "environ": dict(variables),
             },
             "load": dict(load),
-            **{name: wish[name] for name in ("replicas", "limits", "probe", "app_insights")},
+            "replicas": part.replicas,
+            "limits": part.limits,
+            "probe": part.probe,
+            "app_insights": part.app_insights,
             "batch": {"largest": 64, "wait_ms": 0},
-            "collect": os.path.join(wish["sockets"] or self._folder, wish["id"], "collected")
-            if wish["collect"]
-            else None,
+            "collect": os.path.join(part.sockets or self._folder, part.id, "collected") if part.collect else None,
             "report": {"file": self._state},
         }
 
-    def _host(self, node: Mapping[str, Any]) -> str:
-        return str(self._wish["host"] or node.get("address") or "127.0.0.1")
+    def _host(self, place: Place) -> str:
+        return self._part.host or place.address or "127.0.0.1"
 
     # -- told while it runs
 
@@ -238,10 +244,10 @@ def _say(log: str, line: str) -> None:
         file.write(f"Lapis: {line}\n")
 
 
-def _handover(wish: Mapping[str, Any], host: str) -> str:
+def _handover(part: ServicePart, host: str) -> str:
     """A socket that is the same for every revision of a service at this address."""
-    folder = wish["sockets"] or os.path.join(tempfile.gettempdir(), f"lapis-services-{os.getuid()}")
-    path = os.path.join(folder, f"{wish['place']}-{host}.sock")
+    folder = part.sockets or os.path.join(tempfile.gettempdir(), f"lapis-services-{os.getuid()}")
+    path = os.path.join(folder, f"{part.place}-{host}.sock")
     if len(os.fsencode(path)) > 100:  # the kernel takes no longer ones
         short = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
         folder = os.path.join(tempfile.gettempdir(), f"lapis-services-{os.getuid()}")
@@ -254,11 +260,6 @@ def _our_packages() -> str:
     import lapis
 
     return os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
-
-
-def _given_path(job: Mapping[str, Any]) -> str:
-    given: Mapping[str, str] = job.get("environment_variables") or {}
-    return str(given.get("PYTHONPATH") or "")
 
 
 def _copy(blobs: Blobs, digest: str, target: str) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lapis.domain import log_names
+from lapis.domain.delivery import not_delivered
 
 _LAST_LINES = 30
 
@@ -21,6 +22,10 @@ class Verdict:
 
     def to_json(self) -> dict[str, Any]:
         return {"state": self.state, "reason": self.reason, "error": self.error}
+
+    def but_lost(self, lost: list[str]) -> Verdict:
+        """The same for a run of which these things could not be delivered: it has not completed."""
+        return Verdict(**not_delivered(self.to_json(), lost))
 
 
 def from_exit(record: Mapping[str, Any], log: str, log_name: str = log_names.STD_LOG) -> Verdict:

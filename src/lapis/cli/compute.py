@@ -67,7 +67,7 @@ def create(
         ray = RayCompute.attach_configuration(
             address or "", vm_size, **{key: value for key, value in given.items() if value is not None}
         )
-        made = ComputeTarget.attach(choice.workspace(workspace), name, ray)
+        made: ComputeTarget = ComputeTarget.attach(choice.workspace(workspace), name, ray)
     else:
         cluster = AmlCompute.provisioning_configuration(
             vm_size=vm_size,

@@ -119,14 +119,14 @@ def build(
     from lapis.domain import settings
     from lapis.environments import bytecode
     from lapis.environments.build import build as build_it
+    from lapis.environments.environment_builds import EnvironmentBuilds, preface
     from lapis.environments.tidy import tidy_later
-    from lapis.server.control.workshop import Workshop, preface
 
     environment = _defined(what, workspace)
     if python is not None:
         environment.python.conda_dependencies.set_python_version(python)
     screen.notice(f"Resolving environment '{environment.name}'")
-    resolved = Workshop(_root(), lambda: None).resolve(environment._to_dict(), settings.load().strict)
+    resolved = EnvironmentBuilds(_root(), lambda: None).resolve(environment._to_dict(), settings.load().strict)
     screen.notice(preface(environment.name, resolved).rstrip())
     with progress.of_builds() as tell:
         folder = build_it(resolved.lock, None, _root(), tell)

@@ -40,7 +40,7 @@ def list_services(workspace: WorkspaceName = None, as_json: Json = False) -> Non
                     each._view["state"],
                     ", ".join(each._view["models"]),
                     str(_figures(each).get("requests", "")),
-                    each.scoring_uri,
+                    each.scoring_uri or "",
                 )
                 for each in found
             ],

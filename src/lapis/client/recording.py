@@ -15,8 +15,9 @@ from typing import Any, Callable, Mapping
 
 from lapis.client.http_client import Client
 from lapis.client.journal import Journal
-from lapis.client.shipping import Shipper, spooled
+from lapis.client.shipping import Shipper, spooled, whole_lines
 from lapis.domain import settings as settings_module
+from lapis.domain.delivery import Losses, not_delivered
 from lapis.domain.metrics import Point
 from lapis.errors import AzureMLException, ServiceException, Unavailable, UserErrorException
 from lapis.machine.processes import started
@@ -53,19 +54,17 @@ class JobRecorder(Recorder):
 
     def __init__(self, folder: str, client: Client, workspace_id: str, run_id: str) -> None:
         super().__init__(os.path.join(folder, "journal.jsonl"), os.path.join(folder, "files"))
+        self._stream = os.environ.get("LAPIS_JOURNAL") or "journal"
         self._client, self._workspace_id, self._run_id = client, workspace_id, run_id
 
     def flush(self, seconds: float) -> None:
         from lapis.domain import frames
 
-        try:
-            size = os.path.getsize(self.journal.path)
-        except OSError:
-            size = 0
-        ask = frames.encode({"parts": [{"kind": "journal", "stream": "journal", "offset": 0}]}, [b""])
+        size, key = whole_lines(self.journal.path), f"journal:{self._stream}"
+        ask = frames.encode({"parts": [{"kind": "journal", "stream": self._stream, "offset": 0}]}, [b""])
         path = f"/workspaces/{self._workspace_id}/runs/{self._run_id}/report"
         deadline = time.monotonic() + seconds
-        while spooled(self.files) or self._client.call("POST", path, data=ask)["positions"]["journal:journal"] < size:
+        while spooled(self.files) or self._client.call("POST", path, data=ask)["positions"][key] < size:
             if time.monotonic() > deadline:
                 raise Unavailable(f"What run {self._run_id} logged had not arrived after {seconds:g} s.")
             time.sleep(0.05)
@@ -81,33 +80,87 @@ class ProcessRecorder(Recorder):
         self.owner = owner
         self.shipper = Shipper(client, workspace_id, run_id)
         self.shipper.follow_journal(stream, self.journal.path)
+        self.losses = Losses()
         self.using = threading.Lock()
         self.last_report = time.monotonic()
         self.finish: Callable[[], None] | None = None  # called when the interpreter ends and the run has not
+        self.writing: dict[int, bool] = {}  # threads that are in the middle of a write: no lock, so that none waits
+        self._closed = False
+        self._workspace_id = workspace_id
+        self._next: ProcessRecorder | None = None
+        self._opening = threading.RLock()
         pump.add(self)
 
     def record(self, kind: str, name: str, value: Any, step: int | None = None, run_id: str = "") -> None:
-        super().record(kind, name, value, step, run_id)
-        if not pump.news.is_set():  # asking is cheaper than telling again
-            pump.news.set()
+        me = threading.get_ident()
+        self.writing[me] = True  # before the look at `_closed`: close() waits for whoever saw it open
+        try:
+            if not self._closed:
+                super().record(kind, name, value, step, run_id)
+                if not pump.news.is_set():  # asking is cheaper than telling again
+                    pump.news.set()
+                return
+        finally:
+            self.writing.pop(me, None)
+        self._after().record(kind, name, value, step, run_id)
+
+    def spool(self, run_id: str, name: str, write: Callable[[str], None]) -> None:
+        me = threading.get_ident()
+        self.writing[me] = True
+        try:
+            if not self._closed:
+                super().spool(run_id, name, write)
+                return
+        finally:
+            self.writing.pop(me, None)
+        self._after().spool(run_id, name, write)
+
+    def _after(self) -> ProcessRecorder:
+        """For what is logged when the run has ended, by a child of it, say: a journal of its own."""
+        with self._opening:
+            if self._next is None:
+                to = self.shipper.client, self._workspace_id, self.run_id
+                later = ProcessRecorder(*to, guest_stream(), owner=False)
+                later.using = self.using  # it is sent after the rest of this one
+                self._next = later
+            return self._next
 
     def ship(self, patience: float = 0.0) -> None:
         beat = self.owner and time.monotonic() - self.last_report > _BEAT_EVERY
         if not (beat or self.shipper.behind() or spooled(self.files)):
             return
         with self.using:
-            self.shipper.send_spool(self.files)
+            self._send_spool()
+            before = self.shipper.backlog()
             self.shipper.report(patience=patience)
             self.last_report = time.monotonic()
+            if 0 < self.shipper.backlog() < before:
+                pump.news.set()  # it did not fit into one report
 
-    def close(self, header: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> dict[str, Any]:
-        """The last report: everything, then how the run ended."""
+    def close(self, verdict: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> dict[str, Any]:
+        """Everything, then how the run ended. What other threads log meanwhile arrives after that."""
         with self.using:
-            self.shipper.send_spool(self.files)
-            reply = self.shipper.report(header, files, final=True)
+            self._send_spool()
+            ends, of_journal = self.shipper.settle()
+            losses = self.losses + of_journal
+            told = not_delivered(verdict, losses.lost)
+            told.update(at=time.time(), notices=losses.notices)
+            reply = self.shipper.deliver(ends, {"verdict": told}, files)
+            self._closed = True
+            while set(self.writing) - {threading.get_ident()}:
+                time.sleep(0.001)
+            self._send_spool()
+            if self.shipper.behind():
+                self.shipper.deliver(self.shipper.settle()[0])
         pump.drop(self)
         self.clean()
         return reply
+
+    def _send_spool(self) -> None:
+        losses = self.shipper.send_spool(self.files)
+        for what in losses.lost:
+            print(f"Lapis: a file of run {self.run_id} could not be stored: {what}", file=sys.stderr)
+        self.losses += losses
 
     def clean(self) -> None:
         """All of it has arrived: nothing need stay here."""
@@ -120,11 +173,19 @@ class ProcessRecorder(Recorder):
             shutil.rmtree(self.files, ignore_errors=True)
 
     def flush(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while self.shipper.behind() or spooled(self.files):
-            self.ship(patience=max(0.0, deadline - time.monotonic()))
-            if time.monotonic() > deadline:
-                raise Unavailable(f"What run {self.run_id} logged had not arrived after {seconds:g} s.")
+        self.drain(seconds, time.monotonic() + seconds)
+
+    def drain(self, patience: float, deadline: float | None = None) -> None:
+        """Send all that was logged so far, however long that takes; Unavailable if no server answers any more."""
+        if self._next is not None:
+            self._next.drain(patience, deadline)
+        if self._closed or not (self.shipper.behind() or spooled(self.files)):
+            return
+        with self.using:
+            self._send_spool()
+            ends, _ = self.shipper.settle(patience)
+            self.shipper.deliver(ends, patience=patience, deadline=deadline)
+            self.last_report = time.monotonic()
 
 
 class Pump:
@@ -143,7 +204,7 @@ class Pump:
         self._changing = threading.Lock()
         self._thread: threading.Thread | None = None
         for recorder in self._recorders:
-            recorder.using = threading.Lock()
+            recorder.using, recorder.writing = threading.Lock(), {}
         self._recorders = []
 
     def add(self, recorder: ProcessRecorder) -> None:
@@ -181,7 +242,7 @@ class Pump:
                 if recorder.finish is not None:
                     recorder.finish()
                 else:
-                    recorder.flush(30.0)
+                    recorder.drain(patience=30.0)
                     recorder.clean()
             except (AzureMLException, ServiceException, OSError) as error:
                 said = getattr(error, "message", error)
@@ -201,6 +262,11 @@ def owner_of(run_id: str) -> dict[str, Any]:
     pid = os.getpid()
     journal, spool = places(run_id)
     return {"host": socket.gethostname(), "pid": pid, "started": _started(), "journal": journal, "spool": spool}
+
+
+def guest_stream() -> str:
+    """The name of one more journal of a run that lives elsewhere, or has ended."""
+    return f"guest-{os.urandom(16).hex()}"
 
 
 def places(name: str) -> tuple[str, str]:

@@ -1,63 +1,116 @@
 """Brings what a run writes on disk to the server: logs and journals by position, files by content.
 
 Positions make it safe to send anything again: the server takes what is new and says how far it is. So nothing is lost
-or doubled when this process, the server or the network dies; the files on disk are the spool.
+or doubled when this process, the server or the network dies; the files on disk are the spool. How a run ended is told
+together with where each stream ends, and the server takes it only when it has all of them up to there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import Any, Iterator, Mapping
+import time
+from typing import Any, BinaryIO, Iterator, Mapping
 
 from lapis.client.http_client import Client
 from lapis.domain import frames
-from lapis.errors import UserErrorException
+from lapis.domain.delivery import Losses
+from lapis.errors import (
+    AuthenticationException,
+    Conflict,
+    NotFound,
+    ServiceException,
+    Unavailable,
+    UserErrorException,
+)
 
-_AT_ONCE = 4 << 20  # bytes of one stream in one report
+_AT_ONCE = 4 << 20  # bytes of all streams in one report; a journal's line that is longer travels whole
 _SMALL = 256 << 10  # files up to this size travel inside a report
+_BACKWARDS = 64 << 10  # bytes read at a time when the last line of a journal is looked for
 
 
 class Stream:
     """A file that grows, and how much of it the server has. `None`: not known yet, ask."""
 
-    def __init__(self, path: str, label: Mapping[str, Any], position: int | None = 0) -> None:
+    def __init__(self, path: str, label: Mapping[str, Any], position: int | None = 0, may_go: bool = False) -> None:
         self.path = path
         self.label = dict(label)
         self.position = position
+        self.may_go = may_go  # its script may remove it or begin it anew
         self.heard_of = False  # by the server
+        self.anew = False  # another file is in its place, or it was cut: what the server has of it is to go
+        self._seen = 0  # the length it had at the last look
+        self._inode = 0
+
+    @property
+    def kind(self) -> str:
+        return str(self.label["kind"])
 
     @property
     def key(self) -> str:
-        return "{}:{}".format(self.label["kind"], self.label.get("name") or self.label.get("stream"))
+        return _key(self.label)
 
-    def fresh(self, final: bool) -> bytes:
-        """What the server lacks; of a journal only whole lines, unless no more will come."""
+    def piece(self, most: int, end: int | None = None) -> bytes:
+        """The next bytes that the server lacks. Of a journal whole lines: one at least, however long it is."""
         if self.position is None:
             return b""
         try:
             with open(self.path, "rb", buffering=0) as file:
-                left = os.fstat(file.fileno()).st_size - file.seek(self.position)
-                data = file.read(max(0, min(left, _AT_ONCE))) or b""
-                while self.label["kind"] == "journal" and data and b"\n" not in data:
-                    more = file.read(_AT_ONCE)  # one line longer than the limit still travels whole
+                left = (os.fstat(file.fileno()).st_size if end is None else end) - file.seek(self.position)
+                data = file.read(max(0, min(left, most))) or b""
+                while self.kind == "journal" and b"\n" not in data and len(data) < left:
+                    more = file.read(min(left - len(data), _AT_ONCE))
                     if not more:
                         break
                     data += more
-        except FileNotFoundError:
-            return b""
-        if self.label["kind"] == "journal" and not (final and len(data) < _AT_ONCE):
-            data = data[: data.rfind(b"\n") + 1]
-        return data
+        except OSError:
+            return b""  # `settle` says what is amiss, if that is so at the end
+        return data[: data.rfind(b"\n") + 1] if self.kind == "journal" else data
 
     def behind(self) -> bool:
         try:
-            return self.position is None or self.unheard() or os.path.getsize(self.path) > self.position
-        except FileNotFoundError:
+            found = os.stat(self.path)
+        except OSError:
             return False
+        if self.may_go and (found.st_size < (self.position or 0) or self._inode not in (0, found.st_ino)):
+            self.position, self.anew = 0, True
+        self._seen, self._inode = found.st_size, found.st_ino
+        return self.position is None or self.untold() or self._seen > self.position
 
-    def unheard(self) -> bool:
-        """A log is told of even while it is empty: a reader finds it as soon as it is there."""
-        return self.label["kind"] == "log" and not self.heard_of and os.path.exists(self.path)
+    def untold(self) -> bool:
+        """A log is told of even while it is empty: a reader finds it as soon as it is there, or there again."""
+        return self.anew or (self.kind == "log" and not self.heard_of and os.path.exists(self.path))
+
+    def label_now(self) -> dict[str, Any]:
+        """What a piece of it is told as."""
+        label = dict(self.label, offset=self.position or 0)
+        return dict(label, anew=True) if self.anew else label
+
+    def lacks(self) -> int:
+        """How many bytes the server lacks, as of the last look."""
+        return max(0, self._seen - (self.position or 0))
+
+    def settle(self) -> tuple[int, Losses]:
+        """Where it ends, as nothing more is to come; and what cannot be brought in of it, where that is known."""
+        self.behind()
+        had = self.position or 0
+        try:
+            with open(self.path, "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                end = _after_last_line(file, size) if self.kind == "journal" else size
+        except OSError as error:
+            never_there = isinstance(error, FileNotFoundError) and not (had or self._inode)
+            if self.may_go or never_there:
+                return had, Losses()
+            return had, Losses([f"{self._what()} after its first {had:,} bytes ({error.strerror})"])
+        if end < had:
+            return end, Losses([f"{self._what()} after it was cut from {had:,} to {size:,} bytes"])
+        if end < size:
+            return end, Losses([], [f"{self._what()} ends with {size - end:,} bytes of a line that was never finished"])
+        return end, Losses()
+
+    def _what(self) -> str:
+        return "What it logged" if self.kind == "journal" else str(self.label["name"])
 
 
 class Shipper:
@@ -69,9 +122,10 @@ class Shipper:
         self._run_id = run_id
         self._streams: dict[str, Stream] = {}
         self._resumed = resumed  # somebody was here before: ask how far the server is
+        self._turn = 0
 
-    def follow_log(self, name: str, path: str) -> None:
-        self._follow(Stream(path, {"kind": "log", "name": name}))
+    def follow_log(self, name: str, path: str, may_go: bool = False) -> None:
+        self._follow(Stream(path, {"kind": "log", "name": name}, may_go=may_go))
 
     def follow_journal(self, stream: str, path: str) -> None:
         self._follow(Stream(path, {"kind": "journal", "stream": stream}))
@@ -82,33 +136,82 @@ class Shipper:
             self._streams[stream.key] = stream
 
     def behind(self) -> bool:
-        return any(stream.behind() for stream in self._streams.values())
+        return any([stream.behind() for stream in self._streams.values()])  # each has a look
 
-    def report(
+    def backlog(self) -> int:
+        """How many bytes the server lacks."""
+        self.behind()
+        return sum(stream.lacks() for stream in self._streams.values())
+
+    def report(self, header: Mapping[str, Any] | None = None, patience: float | None = None) -> dict[str, Any]:
+        """One report with what is new of every stream, as far as it fits."""
+        return self._send(header or {}, *self._fresh(), patience)
+
+    def settle(self, patience: float | None = None) -> tuple[dict[str, int], Losses]:
+        """Where each stream ends, as nothing more is to come; and what cannot be brought in of them."""
+        if any(stream.position is None for stream in self._streams.values()):
+            self.report(patience=patience)
+        ends, losses = {}, Losses()
+        for stream in self._streams.values():
+            ends[stream.key], more = stream.settle()
+            losses += more
+        return ends, losses
+
+    def deliver(
         self,
+        ends: Mapping[str, int],
         header: Mapping[str, Any] | None = None,
         files: Mapping[str, bytes] | None = None,
-        final: bool = False,
         patience: float | None = None,
+        deadline: float | None = None,
     ) -> dict[str, Any]:
-        """One report with what is new of every stream. With `final`, all of it, and only then `header`."""
-        labels, parts = self._fresh(final)
-        while final and parts and (sum(map(len, parts)) >= _AT_ONCE or not self._known()):
-            self._send({}, labels, parts, patience)  # what is left does not fit into the last report
-            labels, parts = self._fresh(final)
-        for name, content in (files or {}).items():
-            labels.append({"kind": "file", "name": name})
-            parts.append(content)
-        return self._send(header or {}, labels, parts, patience)
+        """All streams up to `ends`, and with the last of them `header` and `files`.
 
-    def _fresh(self, final: bool) -> tuple[list[dict[str, Any]], list[bytes]]:
-        labels, parts = [], []
-        for stream in self._streams.values():
-            data = stream.fresh(final)
-            if data or stream.position is None or stream.unheard():
-                labels.append(dict(stream.label, offset=stream.position or 0))
+        The server takes `header` only when it has everything. Where it says that it has not, go on from there. The
+        steps in it are told at once: whoever asks meanwhile learns what goes on.
+        """
+        while True:
+            before = self._positions()
+            labels, parts = self._fresh(ends)
+            if not self._reach(ends, labels, parts):
+                self._send({"steps": (header or {}).get("steps", [])}, labels, parts, patience)
+            elif header is None and not labels:
+                return {}
+            else:
+                names = files or {}
+                labels += [{"kind": "file", "name": name} for name in names]
+                try:
+                    return self._send(dict(header or {}, ends=ends), labels, [*parts, *names.values()], patience)
+                except Conflict as refusal:
+                    if not self._learn((refusal.details or {}).get("positions") or {}):
+                        raise
+            if self._positions() == before:
+                raise ServiceException(f"The server took nothing more of what run {self._run_id} wrote: {before}")
+            if deadline is not None and time.monotonic() > deadline:
+                raise Unavailable(f"What run {self._run_id} wrote had not arrived in time.")
+
+    def _fresh(self, ends: Mapping[str, int] | None = None) -> tuple[list[dict[str, Any]], list[bytes]]:
+        """A piece of each stream until the report is full; each time another one comes first."""
+        labels: list[dict[str, Any]] = []
+        parts: list[bytes] = []
+        room = _AT_ONCE
+        streams = list(self._streams.values())
+        self._turn += 1
+        for place in range(len(streams)):
+            stream = streams[(place + self._turn) % len(streams)]
+            data = stream.piece(room, (ends or {}).get(stream.key)) if room > 0 else b""
+            if data or stream.position is None or stream.untold():
+                labels.append(stream.label_now())
                 parts.append(data)
+                room -= len(data)
         return labels, parts
+
+    def _reach(self, ends: Mapping[str, int], labels: list[dict[str, Any]], parts: list[bytes]) -> bool:
+        """Whether nothing is lacking once the server has these parts."""
+        reached = {stream.key: -1 if stream.position is None else stream.position for stream in self._streams.values()}
+        for label, part in zip(labels, parts):
+            reached[_key(label)] += len(part)
+        return all(reached[key] >= end for key, end in ends.items())
 
     def _send(
         self, header: Mapping[str, Any], labels: list[dict[str, Any]], parts: list[bytes], patience: float | None
@@ -117,14 +220,19 @@ class Shipper:
         reply: dict[str, Any] = self.client.call(
             "POST", f"{self._runs}{self._run_id}/report", data=body, patience=patience
         )
-        for key, position in reply["positions"].items():
-            if key in self._streams:
-                self._streams[key].position = position
-                self._streams[key].heard_of = True
+        self._learn(reply["positions"])
         return reply
 
-    def _known(self) -> bool:
-        return all(stream.position is not None for stream in self._streams.values())
+    def _learn(self, positions: Mapping[str, int]) -> bool:
+        """How far the server says that it is; whether it said so of any of these streams."""
+        known = [key for key in positions if key in self._streams]
+        for key in known:
+            self._streams[key].position = positions[key]
+            self._streams[key].heard_of, self._streams[key].anew = True, False
+        return bool(known)
+
+    def _positions(self) -> dict[str, int | None]:
+        return {stream.key: stream.position for stream in self._streams.values()}
 
     def put_file(self, name: str, path: str, run_id: str | None = None) -> None:
         """A file of any size, streamed. The server has all of it or none."""
@@ -134,16 +242,66 @@ class Shipper:
         where = f"{self._runs}{run_id or self._run_id}/files/{quoted(name)}"
         self.client.upload(where, lambda: read_chunks(path, size), size)
 
-    def send_spool(self, spool: str) -> list[str]:
-        """Send the files that `log_image` and its kin left, and remove them; what was refused, and why."""
-        refused = []
+    def put_or_keep(self, name: str, path: str, small: dict[str, bytes]) -> Losses:
+        """Send a file, or add it to the `small` ones for the last report; what could not be read of it."""
+        try:
+            if os.path.getsize(path) <= _SMALL and sum(map(len, small.values())) < _AT_ONCE:
+                with open(path, "rb") as file:
+                    small[name] = file.read()
+            else:
+                self.put_file(name, path)
+        except FileNotFoundError:
+            pass  # somebody who is still at it has removed it
+        except (NotFound, AuthenticationException):
+            raise  # nothing is wrong with the file
+        except (OSError, UserErrorException) as error:
+            return Losses([f"{name} ({_why(error)})"])
+        return Losses()
+
+    def send_spool(self, spool: str) -> Losses:
+        """Send the files that `log_image` and its kin left, and remove them; what could not be sent, and why."""
+        losses = Losses()
         for run_id, name, path in spooled(spool):
             try:
                 self.put_file(name, path, run_id)
-            except UserErrorException as error:  # its run was deleted, say
-                refused.append(f"{name} could not be stored: {error.message}")
-            os.remove(path)
-        return refused
+            except NotFound as error:  # its run was deleted: nobody misses it
+                losses += Losses([], [f"{name} could not be stored: {error.message}"])
+            except AuthenticationException:
+                raise  # nothing is wrong with the file: it stays
+            except (UserErrorException, OSError) as error:
+                losses += Losses([f"{name} ({_why(error)})"])
+            with contextlib.suppress(OSError):
+                os.remove(path)
+        return losses
+
+
+def _why(error: Exception) -> str:
+    return str(getattr(error, "message", None) or getattr(error, "strerror", None) or error)
+
+
+def _key(label: Mapping[str, Any]) -> str:
+    return "{}:{}".format(label["kind"], label.get("name") or label.get("stream"))
+
+
+def whole_lines(path: str) -> int:
+    """How many bytes of a journal are whole lines. What follows is a line that is being written, or never will be."""
+    try:
+        with open(path, "rb") as file:
+            return _after_last_line(file, os.fstat(file.fileno()).st_size)
+    except FileNotFoundError:
+        return 0
+
+
+def _after_last_line(file: BinaryIO, size: int) -> int:
+    end = size
+    while end > 0:
+        start = max(0, end - _BACKWARDS)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
 
 
 def spooled(spool: str) -> list[tuple[str, str, str]]:
@@ -157,10 +315,6 @@ def spooled(spool: str) -> list[tuple[str, str, str]]:
         ]
     except FileNotFoundError:
         return []
-
-
-def is_small(path: str) -> bool:
-    return os.path.getsize(path) <= _SMALL
 
 
 def read_chunks(path: str, size: int) -> Iterator[bytes]:

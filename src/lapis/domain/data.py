@@ -281,12 +281,6 @@ def apply_steps(
 NEEDED_FOR_TABLES = ("pandas", "pyarrow")
 
 
-def tables_among(inputs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names of those inputs of a run that are tabular datasets."""
-    datasets = [each for each in inputs if each["type"] == "dataset"]
-    return [each["name"] for each in datasets if each["definition"].get("type") == "tabular"]
-
-
 def cannot_read_tables(tables: Sequence[str], where: str, missing: Sequence[str]) -> str:
     """What to tell about a run whose script could not read its inputs."""
     names = ", ".join(f"'{name}'" for name in tables)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import Any, Iterable, Mapping, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple
 
 from lapis.errors import Conflict, UserErrorException
+
+if TYPE_CHECKING:
+    from lapis.domain.job import Job, Search
+    from lapis.domain.launch import Owner
 
 SCRIPT_RUN = "azureml.scriptrun"
 SWEEP = "hyperdrive"
@@ -74,9 +79,9 @@ class RunRecord(NamedTuple):
     tags: Mapping[str, str | None] = {}
     properties: Mapping[str, str] = {}
     definition: Mapping[str, Any] | None = None  # Azure's runDefinition, as it was submitted
-    job: Mapping[str, Any] | None = None  # what an engine is to launch; None: the run lives in its owner's process
-    sweep: Mapping[str, Any] | None = None  # what a hyperparameter search looks for (`spec`), and runs (`trial`)
-    owner: Mapping[str, Any] | None = None  # the process that an interactive run lives in
+    job: Job | None = None  # what an engine is to launch; None: the run lives in its owner's process
+    sweep: Search | None = None  # of a hyperparameter search
+    owner: Owner | None = None  # the process that an interactive run lives in
     handle: Mapping[str, Any] | None = None  # what the engine gave back
     launches: int = 0
     attempt: int = 0  # how often it had to begin anew because its nodes went away
@@ -107,6 +112,9 @@ class RunRecord(NamedTuple):
         body: dict[str, Any] = self._asdict()
         body["state"] = self.state.value
         body["history"] = [step.to_json() for step in self.history]
+        for part in ("job", "sweep", "owner"):
+            if body[part] is not None:
+                body[part] = body[part].to_json()
         return body
 
     @classmethod
@@ -116,10 +124,22 @@ class RunRecord(NamedTuple):
         values["history"] = tuple(Step(**step) for step in values.get("history", ()))
         values["warnings"] = tuple(values.get("warnings", ()))
         values["nodes"] = tuple(values.get("nodes", ()))
+        for part, kind in _parts().items():
+            if values.get(part) is not None:
+                values[part] = kind.from_json(values[part])
         return cls(**values)
 
 
 _FIELDS = frozenset(RunRecord._fields)
+
+
+@lru_cache(maxsize=None)
+def _parts() -> dict[str, Any]:
+    """The fields that are values of their own. Late: a script that logs needs none of them, and classes take time."""
+    from lapis.domain.job import Job, Search
+    from lapis.domain.launch import Owner
+
+    return {"job": Job, "sweep": Search, "owner": Owner}
 
 
 def advance(run: RunRecord, to: RunState, *, reason: str, at: float, until: str = "") -> RunRecord:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 
+SECONDS = 12 * 3600.0  # that a token is good for
+REFRESH_BEFORE = 3600.0  # seconds before its end
+
 
 def make(secret: bytes, expires: int, nonce: str) -> str:
     """A token that is good until `expires`, in seconds since 1970."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol
 
+from lapis.domain.launch import Recovery, Work
+
 Handle = Mapping[str, Any]  # JSON: it is stored with the run, and is all that an engine needs to find a job again
 
 
@@ -25,19 +27,20 @@ class JobState(StrEnum):
     GONE = "gone"  # with a node that died: another agent could not take over, and `explain` says why
 
 
-Place = Mapping[str, Any]  # JSON: what an engine says of a node, and all that it needs to find it again
+NodeHandle = Mapping[str, Any]  # JSON: what an engine says of a node, and all that it needs to find it again
 
 
 @dataclass(frozen=True)
 class JobSpec:
-    """What an agent needs to know, as JSON. `id` names the job for ever; `body` goes to the agents as it is.
+    """What agents are to do. `id` names the job for ever.
 
-    One agent for each of `nodes`; none given means one agent, wherever the engine likes.
+    One agent for each of `nodes`, which gets an Assignment: the work, and its place. None given means one agent,
+    wherever the engine likes.
     """
 
     id: str
-    body: Mapping[str, Any]
-    nodes: tuple[Place, ...] = ()
+    work: Work | Recovery
+    nodes: tuple[NodeHandle, ...] = ()
 
 
 class Engine(Protocol):
@@ -57,11 +60,11 @@ class Engine(Protocol):
         """What the engine's machines are short of for a node of that many cores and GPUs; empty if nothing."""
         ...
 
-    def start_node(self, node_id: str, number: int, shape: Mapping[str, Any]) -> Place:
+    def start_node(self, node_id: str, number: int, shape: Mapping[str, Any]) -> NodeHandle:
         """Bring up a node of a cluster. Raises OSError if that cannot be done."""
         ...
 
-    def stop_node(self, place: Place) -> None:
+    def stop_node(self, node: NodeHandle) -> None:
         """Let a node go. One already gone is not an error."""
         ...
 

@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import lapis
+from lapis.domain.launch import Assignment
 from lapis.engines import nodes
-from lapis.engines.base import Can, Handle, JobSpec, JobState, Place
+from lapis.engines.base import Can, Handle, JobSpec, JobState, NodeHandle
 from lapis.errors import ComputeTargetException
 from lapis.machine import json_files, mounts, processes
 
@@ -36,30 +38,30 @@ class LocalEngine:
     def lacks(self, shape: Mapping[str, Any]) -> str:
         return nodes.lacks(shape)
 
-    def start_node(self, node_id: str, number: int, shape: Mapping[str, Any]) -> Place:
+    def start_node(self, node_id: str, number: int, shape: Mapping[str, Any]) -> NodeHandle:
         return nodes.start(node_id, number, shape)
 
-    def stop_node(self, place: Place) -> None:
-        nodes.stop(place)
+    def stop_node(self, node: NodeHandle) -> None:
+        nodes.stop(node)
 
     def launch(self, job: JobSpec) -> Handle:
         """The first agent lives in the job's folder, each further one in a folder below it."""
         top = os.path.join(self._root, job.id)
-        places: Sequence[Place] = job.nodes or ({},)
+        handles: Sequence[NodeHandle] = job.nodes or ({},)
         agents = []
-        for number, place in enumerate(places):
+        for number, node in enumerate(handles):
             folder = top if number == 0 else os.path.join(top, "nodes", str(number))
-            body = {**job.body, "node": {**place, "index": number, "count": len(places), "head": top}}
-            agents.append(self.launch_one(folder, body))
+            place = replace(nodes.place(node), index=number, count=len(handles), head=top)
+            agents.append(self.launch_one(folder, Assignment(job.work, place)))
         return {"job": job.id, "agents": agents}
 
-    def launch_one(self, folder: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def launch_one(self, folder: str, assignment: Assignment) -> dict[str, Any]:
         """The agent of that folder: the one that is alive, or a new one."""
         os.makedirs(folder, mode=0o700, exist_ok=True)
         known = json_files.read(os.path.join(folder, "agent.json"))
         if known is not None and processes.alive(known["pid"], known["started"]):
             return known
-        json_files.write(os.path.join(folder, "job.json"), dict(body, folder=folder))
+        json_files.write(os.path.join(folder, "job.json"), assignment.to_json())
         pid = self._fork_agent(folder)
         agent = {"pid": pid, "started": processes.started(pid), "folder": folder}
         json_files.write(os.path.join(folder, "agent.json"), agent)

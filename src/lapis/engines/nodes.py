@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from lapis.domain import settings
+from lapis.domain.launch import Place
 from lapis.machine import networks
 
 _NETWORK = "127.77"  # addresses of the loopback device that are used by nobody else; no root, no set-up
@@ -31,10 +32,21 @@ def start(node_id: str, number: int, shape: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def stop(place: Mapping[str, Any]) -> None:
+def stop(node: Mapping[str, Any]) -> None:
     """A loopback address needs no device, so there is nothing to take down."""
-    if place.get("network"):
-        networks.stop(place["network"])
+    if node.get("network"):
+        networks.stop(node["network"])
+
+
+def place(node: Mapping[str, Any]) -> Place:
+    """What the agent on a node that was started so has to know of it; of no node in particular, nothing."""
+    gpus_of_node = node.get("gpus")
+    return Place(
+        name=node.get("name", ""),
+        address=node.get("address", ""),
+        network=node.get("network", ""),
+        gpus=None if gpus_of_node is None else tuple(gpus_of_node),
+    )
 
 
 def lacks(shape: Mapping[str, Any]) -> str:

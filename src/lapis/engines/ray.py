@@ -27,7 +27,8 @@ from typing import Any, ClassVar
 
 import lapis
 from lapis.domain import settings as settings_module
-from lapis.engines.base import Can, Handle, JobSpec, JobState, Place
+from lapis.domain.launch import Assignment, Work
+from lapis.engines.base import Can, Handle, JobSpec, JobState, NodeHandle
 from lapis.errors import ComputeTargetException
 from lapis.machine import whole_files
 
@@ -101,20 +102,19 @@ class RayEngine:
     def lacks(self, shape: Mapping[str, Any]) -> str:
         return ""  # Ray's autoscaler may bring up what is not there yet
 
-    def start_node(self, node_id: str, number: int, shape: Mapping[str, Any]) -> Place:
+    def start_node(self, node_id: str, number: int, shape: Mapping[str, Any]) -> NodeHandle:
         """A right to a node: which machine it is, Ray says when the run is placed."""
         return {"name": node_id, "cores": int(shape["cores"]), "gpus": int(shape["gpus"])}
 
-    def stop_node(self, place: Place) -> None:
+    def stop_node(self, node: NodeHandle) -> None:
         """Ray lets machines go by itself."""
 
     def launch(self, job: JobSpec) -> Handle:
-        shapes = [{"cores": place["cores"], "gpus": place["gpus"]} for place in job.nodes] or [{"cores": 1, "gpus": 0}]
-        body = {**job.body, "blobs": None}
-        if self._server:
-            body.update(server=self._server, address_file=None)
+        shapes = [{"cores": node["cores"], "gpus": node["gpus"]} for node in job.nodes] or [{"cores": 1, "gpus": 0}]
+        assignment = Assignment(job.work.elsewhere(self._server)).to_json()  # where, each node says for itself
+        attempt = job.work.launch.attempt if isinstance(job.work, Work) else 0
         names = self._driver.ask(
-            "launch", job=job.id, attempt=int(job.body.get("attempt") or 0), nonce=uuid.uuid4().hex[:8], body=body,
+            "launch", job=job.id, attempt=attempt, nonce=uuid.uuid4().hex[:8], assignment=assignment,
             shapes=shapes, sources=self._packed_sources(),
         )  # fmt: skip
         return {"job": job.id, "agents": names}

@@ -78,7 +78,7 @@ class RayCluster:
         return str(self._ray.get(asked, timeout=30.0))
 
     def launch(
-        self, job: str, attempt: int, nonce: str, body: Any, shapes: list[dict[str, int]], sources: str
+        self, job: str, attempt: int, nonce: str, assignment: Any, shapes: list[dict[str, int]], sources: str
     ) -> list[str]:
         """The names of the job's actors, after starting those that are not alive."""
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -98,7 +98,7 @@ class RayCluster:
                 continue
             spec = {
                 "job": job, "name": names[index], "namespace": self._namespace, "index": index, "count": len(shapes),
-                "head": names[0], "folder": f"{job}-{attempt}", "nonce": nonce, "body": body,
+                "head": names[0], "folder": f"{job}-{attempt}", "nonce": nonce, "assignment": assignment,
             }  # fmt: skip
             actor.options(
                 name=names[index],

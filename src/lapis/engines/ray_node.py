@@ -20,6 +20,7 @@ import traceback
 import urllib.error
 import urllib.request
 import zipfile
+from dataclasses import replace
 from typing import Any
 
 LOOK_EVERY = 0.2  # seconds between looks at whether the agent is alive
@@ -66,6 +67,7 @@ class RayNode:
     def _follow(self) -> str:
         home = os.path.abspath(os.path.expanduser(os.environ.get("LAPIS_HOME") or "~/.lapis"))
         sys.path.insert(0, _unpacked(self._sources, os.path.join(home, "ray", "sources")))
+        from lapis.domain.launch import Assignment, Place, Work
         from lapis.engines.base import JobState
         from lapis.engines.local import LocalEngine
 
@@ -78,13 +80,15 @@ class RayNode:
         for name in [each for each in os.environ if each.startswith("RAY_")]:
             del os.environ[name]  # a script that uses Ray itself is not a part of this actor
         self._engine = LocalEngine(os.path.join(home, "ray", "runs"))
-        node = {"name": self._note["host"], "address": self._note["address"], "index": index, "head": head}
-        body = {**self._spec["body"], "node": {**node, "count": self._spec["count"]}}
-        body["environments"] = os.path.join(home, "environments")  # of this node: built here when it is not there
+        place = Place(index, self._spec["count"], head, self._note["host"], self._note["address"])
+        assignment = replace(Assignment.from_json(self._spec["assignment"]), place=place)
+        if isinstance(assignment.work, Work):  # environments are this node's: built here when they are not there
+            launch = replace(assignment.work.launch, environments=os.path.join(home, "environments"))
+            assignment = replace(assignment, work=replace(assignment.work, launch=launch))
         with self._starting:
             if self._stopping:
                 return "It was asked to stop before its agent had started."
-            self._agent = self._engine.launch_one(folder, body)
+            self._agent = self._engine.launch_one(folder, assignment)
         handle = {"job": self._spec["job"], "agents": [self._agent]}
         while self._engine.poll([handle]) == [JobState.ALIVE]:
             time.sleep(LOOK_EVERY)

@@ -27,7 +27,7 @@ _runtime: tuple[float, str | None] = (0.0, None)
 
 
 @dataclass(frozen=True)
-class Wish:
+class ContainerWish:
     """The container that a definition asks for."""
 
     image: str | None
@@ -42,12 +42,12 @@ class Wish:
         return f"image '{self.image}'" if self.image else "its Dockerfile"
 
 
-def wish(definition: Mapping[str, Any], forced: bool) -> tuple[Wish | None, list[str]]:
+def wish(definition: Mapping[str, Any], forced: bool) -> tuple[ContainerWish | None, list[str]]:
     """What a definition asks for, and what is ignored of it. Azure's own base images are needed only if `forced`."""
     docker, python = definition.get("docker") or {}, definition.get("python") or {}
     image, dockerfile = docker.get("baseImage"), docker.get("baseDockerfile")
     managed = bool(python.get("userManagedDependencies"))
-    found = Wish(
+    found = ContainerWish(
         image,
         dockerfile,
         managed,
@@ -78,7 +78,9 @@ def runtime() -> str | None:
     return None
 
 
-def prepared(runtime_path: str, wanted: Wish, tell: Tell, canceled: Canceled = never) -> tuple[str, Interpreter]:
+def prepared(
+    runtime_path: str, wanted: ContainerWish, tell: Tell, canceled: Canceled = never
+) -> tuple[str, Interpreter]:
     """The image's id, pulled or built if it is not there, and the Python inside."""
     name = wanted.image or ""
     if wanted.dockerfile:

@@ -16,6 +16,7 @@ from lapis.domain.data import OBJECT, WEB, File, shown_url
 from lapis.domain.tree import check_path, resolve_under
 from lapis.errors import NotFound, UserErrorException
 from lapis.files.web_cache import Said, WebCache
+from lapis.machine.threads import do_all
 
 _AT_ONCE = 16
 _SAY_EVERY = 2.0  # seconds between two lines about one download
@@ -126,15 +127,7 @@ def _each(files: Sequence[File], work: Callable[[int, File], None]) -> None:
         for number, file in enumerate(files):
             work(number, file)
         return
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
-        under_way = [threads.submit(work, number, file) for number, file in enumerate(files)]
-        try:
-            for each in under_way:
-                each.result()
-        except BaseException:
-            for each in under_way:
-                each.cancel()
-            raise
+    do_all(_AT_ONCE, work, enumerate(files))
 
 
 def _put(file: File, place: str, cache: WebCache, copy: bool, say: Say) -> None:

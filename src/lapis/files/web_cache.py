@@ -13,12 +13,12 @@ import json
 import os
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple
 
 from lapis.domain.data import GONE, PIECE, mirrored, requestable, shown_url
 from lapis.errors import NotFound, UserErrorException
 from lapis.files import pieces
+from lapis.machine.threads import do_all
 
 if TYPE_CHECKING:
     from lapis.domain.addresses import Rule
@@ -191,15 +191,7 @@ class WebCache:
             with lock, open(noted, "a") as notes:
                 notes.write(f"{begin}\n")
 
-        with ThreadPoolExecutor(STREAMS) as threads:
-            under_way = [threads.submit(take, begin) for begin in wanted]
-            try:
-                for each in under_way:
-                    each.result()
-            except BaseException:
-                for each in under_way:
-                    each.cancel()
-                raise
+        do_all(STREAMS, take, [(begin,) for begin in wanted])
 
     def _part(self, url: str, said: Said, begin: int, end: int) -> Iterator[memoryview]:
         """All bytes of a part, else _Cut after the last one."""

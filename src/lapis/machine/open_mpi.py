@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 
 MPIRUN = "mpirun"
 _LIBRARY = os.path.join("lib", "libmpi.so.40")  # of Open MPI 4 and 5
@@ -14,9 +13,9 @@ _PATIENCE = 30.0  # seconds
 
 
 def find_mpirun(python: str | None = None) -> str | None:
-    """That of the run's environment, else of the machine, else of the server. One of another MPI is passed over."""
-    beside = [os.path.dirname(each) for each in (python, sys.executable) if each]
-    for folder in [*beside[:1], *os.environ.get("PATH", os.defpath).split(os.pathsep), *beside[1:]]:
+    """That of the run's environment, else of the machine. One of another MPI is passed over."""
+    beside = [os.path.dirname(python)] if python else []
+    for folder in [*beside, *os.environ.get("PATH", os.defpath).split(os.pathsep)]:
         found = shutil.which(MPIRUN, path=folder) if folder else None
         if found and major_version(found) is not None:
             return found

@@ -112,6 +112,17 @@ class Line:
             if found:
                 return found
 
+    def requests(self) -> Iterator[tuple[int, bytes]]:
+        """Number and payload of each request, until the front wants no more or is gone."""
+        while True:
+            found = self.receive()
+            if found is None:
+                return
+            for kind, number, payload in found:
+                if kind == END:
+                    return
+                yield number, payload
+
     def send(self, content: bytes) -> None:
         try:
             self._socket.sendall(content)

@@ -23,7 +23,7 @@ class Headers:
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
         self._pairs = [(str(name), str(value)) for name, value in pairs]
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: str | None = None) -> str | None:
         return next((value for each, value in self._pairs if each.lower() == name.lower()), default)
 
     def getlist(self, name: str) -> list[str]:
@@ -45,7 +45,7 @@ class Headers:
         for name, value in more.items():
             self.set(name, value)
 
-    def setdefault(self, name: str, value: Any) -> Any:
+    def setdefault(self, name: str, value: Any) -> str:
         if name not in self:
             self.add(name, value)
         return self[name]
@@ -149,7 +149,7 @@ class AMLRequest:
     def is_json(self) -> bool:
         return self.mimetype == "application/json" or self.mimetype.endswith("+json")
 
-    def get_data(self, cache: bool = True, as_text: bool = False, parse_form_data: bool = False) -> Any:
+    def get_data(self, cache: bool = True, as_text: bool = False, parse_form_data: bool = False) -> bytes | str:
         return self.data.decode("utf-8", "replace") if as_text else self.data
 
     def get_json(self, force: bool = False, silent: bool = False, cache: bool = True) -> Any:
@@ -169,7 +169,7 @@ class AMLRequest:
         return self.get_json()
 
     @property
-    def stream(self) -> Any:
+    def stream(self) -> io.BytesIO:
         return io.BytesIO(self.data)
 
     @property
@@ -232,7 +232,7 @@ class AMLResponse:
                 self.headers.add(name, each.strip())
         self.set_data(json.dumps(message) if json_str else message)
 
-    def get_data(self, as_text: bool = False) -> Any:
+    def get_data(self, as_text: bool = False) -> bytes | str:
         return self.data.decode("utf-8", "replace") if as_text else self.data
 
     def set_data(self, value: Any) -> None:
@@ -243,7 +243,7 @@ class AMLResponse:
         return str(self.status_code)
 
     @property
-    def content_type(self) -> Any:
+    def content_type(self) -> str | None:
         return self.headers.get("Content-Type")
 
     @content_type.setter

@@ -95,7 +95,7 @@ class ScoreScript:
         if method == b"GET":
             found: Any = _query(words[1])
         else:
-            content_type = Headers(_pairs(words)).get("content-type", "")
+            content_type = Headers(_pairs(words)).get("content-type") or ""
             if content_type.partition(";")[0].strip().lower() != "application/json":
                 raise _BadInput(415, "Expects Content-Type to be application/json")
             try:

@@ -61,6 +61,16 @@ def _info(service: str) -> dict[str, str]:
 _BEARER = {"type": "apiKey", "name": "Authorization", "in": "header", "description": "Bearer <key or token>"}
 
 
+def _paths(
+    healthy: dict[str, Any], score: dict[str, Any], version: dict[str, Any], page: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "/": {"get": {"operationId": "ServiceHealthCheck", "responses": healthy}},
+        "/score": {"post": score},
+        "/swagger.json": {"get": {"operationId": "GetSwaggerSpec", "parameters": [version], "responses": page}},
+    }
+
+
 def _second(service: str, shapes: dict[str, Any]) -> dict[str, Any]:
     def answers(what: str, schema: dict[str, Any]) -> dict[str, Any]:
         failed = {"description": _FAILED, "schema": {"$ref": "#/definitions/ErrorResponse"}}
@@ -76,6 +86,7 @@ def _second(service: str, shapes: dict[str, Any]) -> dict[str, Any]:
         "responses": answers("What the model answers.", {"$ref": "#/definitions/ServiceOutput"}),
     }
     version = {"name": "version", "in": "query", "required": False, "type": "integer", "enum": [2, 3]}
+    healthy = answers(_HEALTHY, {"type": "string"})
     return {
         "swagger": "2.0",
         "info": _info(service),
@@ -83,17 +94,7 @@ def _second(service: str, shapes: dict[str, Any]) -> dict[str, Any]:
         "consumes": ["application/json"],
         "produces": ["application/json"],
         "securityDefinitions": {"Bearer": _BEARER},
-        "paths": {
-            "/": {"get": {"operationId": "ServiceHealthCheck", "responses": answers(_HEALTHY, {"type": "string"})}},
-            "/score": {"post": score},
-            "/swagger.json": {
-                "get": {
-                    "operationId": "GetSwaggerSpec",
-                    "parameters": [version],
-                    "responses": answers("This page.", {"type": "object"}),
-                }
-            },
-        },
+        "paths": _paths(healthy, score, version, answers("This page.", {"type": "object"})),
         "definitions": shapes,
     }
 
@@ -118,16 +119,6 @@ def _third(service: str, shapes: dict[str, Any], full: str) -> dict[str, Any]:
         "openapi": full,
         "info": _info(service),
         "security": [{"Bearer": []}],
-        "paths": {
-            "/": {"get": {"operationId": "ServiceHealthCheck", "responses": healthy}},
-            "/score": {"post": score},
-            "/swagger.json": {
-                "get": {
-                    "operationId": "GetSwaggerSpec",
-                    "parameters": [version],
-                    "responses": answers("This page.", {"type": "object"}),
-                }
-            },
-        },
+        "paths": _paths(healthy, score, version, answers("This page.", {"type": "object"})),
         "components": {"schemas": shapes, "securitySchemes": {"Bearer": _BEARER}},
     }

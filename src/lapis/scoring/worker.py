@@ -98,15 +98,9 @@ def _answer_one_by_one(line: frames.Line, loaded: Any, seconds: float) -> None:
     """In the main thread, in order. An answer is sent before the next request begins, so that the front knows which
     of those that it sent has been begun if we die."""
     alarm = _Alarm(seconds)
-    while True:
-        found = line.receive()
-        if found is None:
-            return
-        for kind, number, payload in found:
-            if kind == frames.END:
-                return
-            meta, body = frames.split_request(payload)
-            line.send(_framed(number, alarm.answer(loaded, meta, body)))
+    for number, payload in line.requests():
+        meta, body = frames.split_request(payload)
+        line.send(_framed(number, alarm.answer(loaded, meta, body)))
 
 
 class _Alarm:
@@ -148,14 +142,8 @@ def _answer_in_threads(line: frames.Line, loaded: Any, concurrent: int) -> None:
             line.send(framed)
 
     with ThreadPoolExecutor(concurrent, thread_name_prefix="run") as threads:
-        while True:
-            found = line.receive()
-            if found is None:
-                return
-            for kind, number, payload in found:
-                if kind == frames.END:
-                    return
-                threads.submit(answer, number, payload)
+        for number, payload in line.requests():
+            threads.submit(answer, number, payload)
 
 
 def _answer_together(line: frames.Line, loaded: Any, batch: dict[str, Any]) -> None:

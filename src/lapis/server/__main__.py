@@ -14,13 +14,16 @@ import threading
 import time
 from dataclasses import replace
 from types import FrameType
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from lapis.domain import settings as settings_module
 from lapis.domain.settings import Settings
 from lapis.errors import AzureMLException, UserErrorException
 from lapis.machine import json_files
 from lapis.version import VERSION
+
+if TYPE_CHECKING:  # late: whoever lost the race for the home need not pay for it
+    from lapis.server.control.lifetime import Lifetime
 
 ALREADY_SERVED = 3  # exit status: another server has this home
 
@@ -59,17 +62,16 @@ def serve(settings: Settings) -> int:
     import uvicorn  # late: whoever lost the race for the lock need not pay for it
 
     from lapis.server.app import make_app, make_system
-    from lapis.server.one_piece import OnePieceProtocol
+    from lapis.server.joined_writes import JoinedWritesProtocol
 
     def leave() -> None:
-        system.stopping.set()
         server.should_exit = True
 
     system = make_system(settings, url, time.time, leave)
     app = make_app(system, settings.host, ready=lambda: _publish(settings, url))
     config = uvicorn.Config(
         app,
-        http=OnePieceProtocol,
+        http=JoinedWritesProtocol,
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=2,
@@ -79,16 +81,17 @@ def serve(settings: Settings) -> int:
         lifespan="on",
     )
     server = uvicorn.Server(config)
+    lifetime = system.control.lifetime
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        leave()
+        lifetime.stop()
 
     # uvicorn would install handlers of its own and raise the signal again at the end; we just leave
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)
-    threading.Thread(target=_leave_when_home_is_gone, args=(system, lock), daemon=True).start()
+    threading.Thread(target=_leave_when_home_is_gone, args=(lifetime, lock), daemon=True).start()
     if settings.idle_seconds > 0:
-        threading.Thread(target=_leave_when_idle, args=(system, settings.idle_seconds), daemon=True).start()
+        threading.Thread(target=_leave_when_idle, args=(lifetime, settings.idle_seconds), daemon=True).start()
     import asyncio
 
     runner = asyncio.Runner(loop_factory=config.get_loop_factory())
@@ -182,29 +185,22 @@ def _withdraw(settings: Settings) -> None:
         pass
 
 
-def _leave_when_idle(system: object, seconds: float) -> None:
-    from lapis.server.api.system import System
-
-    assert isinstance(system, System)
-    while not system.stopping.wait(min(1.0, seconds / 4)):
-        busy = system.shelf.runs.count_active() or system.services.count()
-        if time.monotonic() - system.last_request > seconds and not busy:
-            system.stop()
+def _leave_when_idle(lifetime: Lifetime, seconds: float) -> None:
+    while not lifetime.stopping.wait(min(1.0, seconds / 4)):
+        if lifetime.idle_for(seconds):
+            lifetime.stop()
 
 
-def _leave_when_home_is_gone(system: object, lock: IO[str]) -> None:
+def _leave_when_home_is_gone(lifetime: Lifetime, lock: IO[str]) -> None:
     """Somebody removed the folder: what is served here is not there any more, and another server may have the place."""
-    from lapis.server.api.system import System
-
-    assert isinstance(system, System)
     mine = os.fstat(lock.fileno()).st_ino
-    while not system.stopping.wait(2.0):
+    while not lifetime.stopping.wait(2.0):
         try:
             there = os.stat(lock.name).st_ino == mine
         except OSError:
             there = False
         if not there:
-            system.stop()
+            lifetime.stop()
             return
 
 

@@ -9,107 +9,105 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from lapis.domain.addresses import rule_of
 from lapis.domain.settings import Settings
+from lapis.environments.environment_builds import EnvironmentBuilds
 from lapis.errors import AzureMLException, NotFound, ServiceException, UserErrorException, to_wire
-from lapis.server.api import computes as computes_api
-from lapis.server.api import data, environments, files, images, models, runs, services, workspaces
+from lapis.server.api import about, computes, data, environments, files, images, models, runs, services, workspaces
 from lapis.server.api.express import Express
-from lapis.server.api.system import System, TheActor, TheSystem, answer
+from lapis.server.api.request import answer
 from lapis.server.control.access import Access
-from lapis.server.control.bulletin import Bulletin
 from lapis.server.control.computes import Computes
+from lapis.server.control.control import Control
 from lapis.server.control.data import Data
 from lapis.server.control.environments import Environments
+from lapis.server.control.events import Events
+from lapis.server.control.files import Files
 from lapis.server.control.fleet import Fleet
 from lapis.server.control.images import Images
 from lapis.server.control.jobs import Address
+from lapis.server.control.lifetime import Lifetime
+from lapis.server.control.metrics import Metrics
 from lapis.server.control.models import Models
 from lapis.server.control.profiles import Profiles
 from lapis.server.control.reconciler import Reconciler
+from lapis.server.control.run_views import RunViews
 from lapis.server.control.runs import Runs
 from lapis.server.control.service_content import Contents
+from lapis.server.control.service_fronts import ServiceFronts
 from lapis.server.control.service_keeper import ServiceKeeper
+from lapis.server.control.service_uses import ServiceUses
 from lapis.server.control.services import Services
-from lapis.server.control.shelf import open_shelf
+from lapis.server.control.stores import open_stores
 from lapis.server.control.sweeps import Sweeps
-from lapis.server.control.workshop import Workshop
+from lapis.server.control.waiting import WaitingRuns
 from lapis.server.control.workspaces import Workspaces
 from lapis.server.gate import Gate
+from lapis.server.system import System
 from lapis.version import VERSION
 
 _log = logging.getLogger("lapis.server")
 
 
-def make_system(settings: Settings, url: str, now: Callable[[], float], stop: Callable[[], None]) -> System:
-    shelf = open_shelf(settings.home)
-    access = Access(settings.home)
-    bulletin = Bulletin()
-    fleet = Fleet(settings.home)
-    computes = Computes(shelf, fleet, now, lambda: reconciler.wake())
-    workshop = Workshop(os.path.join(settings.home, "environments"), lambda: reconciler.wake())
-    runs = Runs(
-        shelf, bulletin, workshop, computes, now, lambda: reconciler.wake(), lambda run: sweeps.begin(run)
-    )  # fmt: skip
-    sweeps = Sweeps(shelf, runs, bulletin, now)
-    address = Address(url, settings.address_file, shelf.blobs.root, settings.web)
-    reconciler = Reconciler(shelf, runs, computes, fleet, workshop, access, address, settings.max_runs, now)
-    models = Models(shelf, now)
-    contents = Contents(shelf, models, workshop)
-    host = urlsplit(url).hostname or "127.0.0.1"
-    services = Services(shelf, contents, computes, access, settings.home, host, now, reconciler.wake)
-    keeper = ServiceKeeper(shelf, runs, services, contents, computes, settings.home, now)
-    services.views.waiting = reconciler.waiting
-    models.used_by = services.used_by
-    computes.used_by = services.on_target
-    runs.service_told = services.told
-    reconciler.service_secrets = services.secrets
-    reconciler.look_after_services = keeper.look_after
-    system = System(
-        home=settings.home,
-        shelf=shelf,
-        access=access,
-        workspaces=Workspaces(shelf, now),
+def make_system(settings: Settings, url: str, now: Callable[[], float], leave: Callable[[], None]) -> System:
+    """Every part is given what it needs, so each stands below those that it is made of."""
+    home, host = settings.home, urlsplit(url).hostname or "127.0.0.1"
+    stores = open_stores(home)
+    access = Access(home)
+    events = Events()
+    fleet = Fleet(home)
+    waiting = WaitingRuns(settings.max_runs)
+    uses = ServiceUses(stores)
+    builds = EnvironmentBuilds(os.path.join(home, "environments"), events.wake)
+    computes = Computes(stores, fleet, uses, events, now)
+    fronts = ServiceFronts(stores, builds, access, events, home, now)
+    runs = Runs(stores, events, builds, computes, fronts, now)
+    sweeps = Sweeps(stores, runs, events, now)
+    models = Models(stores, uses, now)
+    contents = Contents(stores, models, builds)
+    services = Services(stores, contents, computes, fronts, waiting, access, events, home, host, now)
+    keeper = ServiceKeeper(stores, runs, services, fronts, contents, computes, home, now)
+    address = Address(url, settings.address_file, stores.blobs.root, settings.web)
+    reconciler = Reconciler(
+        stores, runs, computes, fleet, builds, access, address, settings.max_runs, fronts, keeper, waiting, events, now
+    )
+    control = Control(
+        lifetime=Lifetime(stores, access, home, now, leave),
+        workspaces=Workspaces(stores, now),
         runs=runs,
+        run_views=RunViews(waiting, sweeps, now),
+        files=Files(stores, access, events, now),
+        metrics=Metrics(stores),
         sweeps=sweeps,
+        computes=computes,
+        data=Data(stores, home, now, rule_of(settings.web)),
+        environments=Environments(stores, builds, home, now),
         models=models,
         services=services,
-        images=Images(shelf, contents, workshop, now),
-        profiles=Profiles(shelf, services, now),
-        data=Data(shelf, settings.home, now, rule_of(settings.web)),
-        computes=computes,
-        environments=Environments(shelf, workshop, settings.home, now),
-        reconciler=reconciler,
-        bulletin=bulletin,
-        stop=stop,
-        now=now,
+        images=Images(stores, contents, builds, now),
+        profiles=Profiles(stores, services, now),
     )
-    system.workspaces.ensure_default()
-    return system
+    control.workspaces.ensure_default()
+    return System(home, stores, access, control, reconciler)
 
 
 def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        system.profiles.start()
-        system.reconciler.start()
-        system.sweeps.start()
+        system.start()
         ready()
         yield
-        system.sweeps.stop()
-        system.reconciler.stop()
-        system.shelf.database.close()
+        system.stop()
 
     app = FastAPI(title="Lapis", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
-    app.state.system = system
     for router in (
-        about,
+        about.router,
         workspaces.router,
-        computes_api.router,
+        computes.router,
         data.router,
         environments.router,
         models.router,
@@ -124,39 +122,14 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _fault)
-    return Gate(Express(app, system), system, host)
+    database = system.stores.database
+    return Gate(Express(app, lambda: database.busy), system, host)
 
 
 def _include_studio(app: FastAPI) -> None:
     from lapis.server.studio import pages
 
     app.include_router(pages.router, prefix="/studio")
-
-
-about = APIRouter()
-
-
-@about.get("/about")
-def about_server(system: TheSystem, actor: TheActor) -> Response:
-    return answer(
-        {
-            "version": VERSION,
-            "pid": system.pid,
-            "home": system.home,
-            "started_at": system.started_at,
-            "active_runs": system.shelf.runs.count_active(),
-            "services": system.services.count(),
-            "viewer_key": system.access.viewer_key if actor.kind in ("user", "viewer") else None,
-        }
-    )
-
-
-@about.post("/stop")
-def stop(system: TheSystem, actor: TheActor) -> Response:
-    """Leave. Agents and scripts carry on, and find the next server of this home."""
-    actor.may_change_workspace()
-    system.stop()
-    return answer({"stopping": True})
 
 
 def _deliberate(_: Request, error: Any) -> Response:

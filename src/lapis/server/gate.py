@@ -1,19 +1,23 @@
-"""The one gate in front of every route: who asks, and may a request of this kind come in at all. Denies by default."""
+"""The one gate in front of every route: who asks, and may a request of this kind come in at all. Denies by default.
+
+What those it lets in may do is the guard's to say: a route gets control with the guard in front of it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import time
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lapis.errors import AuthenticationException, AzureMLException, Forbidden, to_wire
-from lapis.server.api.system import System
+from lapis.server.api.request import ACTOR, CONTROL
 from lapis.server.control.access import VIEWER, Actor
+from lapis.server.control.guard import guarded
 from lapis.server.studio.login import LOGIN_PAGE, LOGIN_PATH, PAGE_HEADERS
+from lapis.server.system import System
 
 _LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 _BODY_LIMIT = 1 << 10
@@ -24,7 +28,7 @@ class Gate:
 
     def __init__(self, app: ASGIApp, system: System, host: str) -> None:
         self._app = app
-        self._system = system
+        self._access, self._control = system.access, system.control
         self._hosts = _LOOPBACK | {host}
         # browsers share cookies between the ports of an address: two homes must not log each other out
         self._cookie_name = "lapis_view_" + hashlib.sha256(system.home.encode()).hexdigest()[:12]
@@ -35,14 +39,14 @@ class Gate:
             return
         if scope["type"] != "http":
             return
-        self._system.last_request = time.monotonic()
+        self._control.lifetime.asked()
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
             self._check_host(headers.get("host", ""))
             if scope["path"] == LOGIN_PATH and scope["method"] == "POST":
                 await self._log_in(receive, send)
                 return
-            scope["lapis_actor"] = self._actor(scope, headers)
+            actor = self._actor(scope, headers)
         except AzureMLException as error:
             wants_page = scope["path"].startswith("/studio") and scope["method"] == "GET"
             if isinstance(error, AuthenticationException) and not isinstance(error, Forbidden) and wants_page:
@@ -50,6 +54,7 @@ class Gate:
             else:
                 await _answer(send, error.status, json.dumps(to_wire(error)).encode(), _JSON)
             return
+        scope[ACTOR], scope[CONTROL] = actor, guarded(self._control, actor)
         await self._app(scope, receive, send)
 
     def _check_host(self, host: str) -> None:
@@ -59,7 +64,7 @@ class Gate:
             raise Forbidden(f"This server does not answer under the name {name!r}.")
 
     def _actor(self, scope: Scope, headers: dict[str, str]) -> Actor:
-        access, now = self._system.access, self._system.now()
+        access, now = self._access, self._control.lifetime.now()
         kind, _, token = headers.get("authorization", "").partition(" ")
         if token:
             if kind.lower() != "bearer":
@@ -83,10 +88,10 @@ class Gate:
             if not message.get("more_body"):
                 break
         key = body.decode("latin-1").strip()
-        actor = self._system.access.actor(key, self._system.now())
+        actor = self._access.actor(key, self._control.lifetime.now())
         if actor.kind not in ("viewer", "user"):
             raise Forbidden("This key does not open pages.")
-        cookie = f"{self._cookie_name}={self._system.access.viewer_key}; Path=/studio; HttpOnly; SameSite=Strict"
+        cookie = f"{self._cookie_name}={self._access.viewer_key}; Path=/studio; HttpOnly; SameSite=Strict"
         await _answer(send, 204, b"", {**_JSON, "set-cookie": cookie})
 
 

@@ -35,7 +35,7 @@ class Service:
         self._state = "starting"
         self._error: dict[str, Any] | None = None
         self._port = about.listen.port
-        self._keeper: handover.Keeper | None = None
+        self._door: handover.HandoverDoor | None = None
         self._told_at = 0.0
         self._leave = asyncio.Event()
         self._taken = False  # another front has our place
@@ -90,7 +90,7 @@ class Service:
         self._port = listener.getsockname()[1]
         await self._front.listen(listener)
         if listen.handover is not None:
-            self._keeper = handover.Keeper(listen.handover, listener.dup(), self._give_way)
+            self._door = handover.HandoverDoor(listen.handover, listener.dup(), self._give_way)
         if before is not None:
             before.drain()
         self._state = "ready"
@@ -105,8 +105,8 @@ class Service:
     async def _drain(self) -> None:
         self._state = "draining"
         self._front.stop_accepting(IDLE_AFTER_HANDOVER if self._taken else 0.0)
-        if self._keeper is not None:
-            self._keeper.close()
+        if self._door is not None:
+            self._door.close()
         self._tell()
         deadline = time.monotonic() + self._about.limits.seconds + DRAIN_GRACE
         while self._front.connections and time.monotonic() < deadline:

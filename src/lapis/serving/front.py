@@ -15,7 +15,7 @@ from lapis.serving.connection import ID_CHARACTERS, Connection
 from lapis.serving.description import Description
 from lapis.serving.figures import Figures
 from lapis.serving.forward import Forwarder
-from lapis.serving.keys import Gate
+from lapis.serving.keys import KeyCheck
 from lapis.serving.replicas import Replicas
 from lapis.version import VERSION
 
@@ -49,7 +49,7 @@ class Front:
         """Go by what service.json says now: keys, origins, limits, replicas and routes may change while it serves."""
         self.about = description
         self.replicas.description = description
-        self.gate = Gate(description.auth)
+        self.key_check = KeyCheck(description.auth)
         self._prefix = f"/api/v1/service/{description.name}".encode()
         for _, forwarder in self._forwarders:
             forwarder.close()
@@ -108,7 +108,7 @@ class Front:
             return found
         call.page = found
         if not pages.is_free(call, found):
-            reason = self.gate.refusal(call.fields.get(b"authorization"))
+            reason = self.key_check.refusal(call.fields.get(b"authorization"))
             if reason is not None:
                 return 401, reason, b"www-authenticate: Bearer\r\n"
         limits = self.about.limits

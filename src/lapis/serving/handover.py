@@ -75,7 +75,7 @@ def bind(host: str, port: int) -> socket.socket:
             time.sleep(0.1)
 
 
-class Keeper:
+class HandoverDoor:
     """Waits at `handover` for whoever takes our place."""
 
     def __init__(self, path: str, listener: socket.socket, taken: Callable[[], None]) -> None:

@@ -13,7 +13,7 @@ from lapis.serving.description import Auth
 _LONGEST = 4096  # bytes of a key or a token
 
 
-class Gate:
+class KeyCheck:
     def __init__(self, auth: Auth, now: Callable[[], float] = time.time) -> None:
         self._keys = [bytes.fromhex(key) for key in auth.keys]
         self._secret = _secret(auth.token_secret_file)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Mapping
 
 from lapis.domain.vm_sizes import vm_size as size_named
 from lapis.errors import ComputeTargetException
@@ -25,11 +25,11 @@ class SslConfiguration:
 
     def __init__(
         self,
-        status: Any = None,
-        cert: Any = None,
-        key: Any = None,
-        cname: Any = None,
-        leaf_domain_label: Any = None,
+        status: str | None = None,
+        cert: str | None = None,
+        key: str | None = None,
+        cname: str | None = None,
+        leaf_domain_label: str | None = None,
         overwrite_existing_domain: bool = False,
         renew: bool = False,
     ) -> None:
@@ -46,7 +46,7 @@ class SslConfiguration:
                 "overwriteExistingDomain": self.overwrite_existing_domain, "renew": self.renew}  # fmt: skip
 
     @staticmethod
-    def deserialize(object_dict: Any) -> Any:
+    def deserialize(object_dict: Mapping[str, Any] | None) -> SslConfiguration | None:
         if not object_dict:
             return None
         return SslConfiguration(
@@ -78,18 +78,18 @@ class SystemService:
 class _Certificate:
     """What both configurations say of a certificate."""
 
-    ssl_cname: Any = None
-    ssl_cert_pem_file: Any = None
-    ssl_key_pem_file: Any = None
-    leaf_domain_label: Any = None
+    ssl_cname: str | None = None
+    ssl_cert_pem_file: str | None = None
+    ssl_key_pem_file: str | None = None
+    leaf_domain_label: str | None = None
     overwrite_existing_domain: bool = False
 
     def enable_ssl(
         self,
-        ssl_cname: Any = None,
-        ssl_cert_pem_file: Any = None,
-        ssl_key_pem_file: Any = None,
-        leaf_domain_label: Any = None,
+        ssl_cname: str | None = None,
+        ssl_cert_pem_file: str | None = None,
+        ssl_key_pem_file: str | None = None,
+        leaf_domain_label: str | None = None,
         overwrite_existing_domain: bool = False,
     ) -> None:
         """Kept and shown: services listen on this machine only."""
@@ -104,7 +104,7 @@ class _Certificate:
         return {name: value for name, value in shown.items() if value is not None}
 
 
-class AksProvisioningConfiguration(_Certificate, ComputeTargetProvisioningConfiguration):
+class AksProvisioningConfiguration(_Certificate, ComputeTargetProvisioningConfiguration["AksCompute"]):
     """What a cluster is made from."""
 
     def __init__(
@@ -155,7 +155,7 @@ class AksProvisioningConfiguration(_Certificate, ComputeTargetProvisioningConfig
                 "more": self._more()}  # fmt: skip
 
 
-class AksAttachConfiguration(_Certificate, ComputeTargetAttachConfiguration):
+class AksAttachConfiguration(_Certificate, ComputeTargetAttachConfiguration["AksCompute"]):
     """A cluster that is there already."""
 
     def __init__(
@@ -190,11 +190,14 @@ class AksAttachConfiguration(_Certificate, ComputeTargetAttachConfiguration):
                 "more": self._more()}  # fmt: skip
 
 
-class AksUpdateConfiguration(ComputeTargetUpdateConfiguration):
+class AksUpdateConfiguration(ComputeTargetUpdateConfiguration["AksCompute"]):
     """What changes of a cluster."""
 
     def __init__(
-        self, ssl_configuration: Any = None, load_balancer_type: Any = None, load_balancer_subnet: Any = None
+        self,
+        ssl_configuration: SslConfiguration | None = None,
+        load_balancer_type: str | None = None,
+        load_balancer_subnet: str | None = None,
     ) -> None:
         super().__init__(AksCompute)
         self.ssl_configuration = ssl_configuration
@@ -212,9 +215,9 @@ class AksCompute(ComputeTarget):
     """A target for AksWebservice. Its services run on the server's own machine; attach a Ray cluster for others."""
 
     _compute_type = "AKS"
-    ssl_configuration: Any
-    load_balancer_type: Any
-    load_balancer_subnet: Any
+    ssl_configuration: SslConfiguration | None
+    load_balancer_type: str
+    load_balancer_subnet: str | None
 
     class ClusterPurpose:
         """What a cluster is for."""
@@ -262,12 +265,14 @@ class AksCompute(ComputeTarget):
         )
 
     @staticmethod
-    def attach(workspace: Workspace, name: str, resource_id: str) -> Any:
+    def attach(  # type: ignore[override]  # SDK v1's own signature
+        workspace: Workspace, name: str, resource_id: str
+    ) -> AksCompute:
         return ComputeTarget.attach(workspace, name, AksAttachConfiguration(resource_id=resource_id))
 
     @staticmethod
-    def deserialize(workspace: Workspace, object_dict: dict[str, Any]) -> Any:
-        return ComputeTarget.deserialize(workspace, object_dict)
+    def deserialize(workspace: Workspace, object_dict: dict[str, Any]) -> AksCompute:
+        return AksCompute(workspace, object_dict["name"])
 
     def refresh_state(self) -> None:
         super().refresh_state()

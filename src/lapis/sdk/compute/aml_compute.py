@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, NoReturn
 
 from lapis.client.http_client import quoted
 from lapis.domain.compute import check_scale
@@ -14,6 +14,8 @@ from lapis.sdk.base import display
 from lapis.sdk.compute.compute_target import ComputeTarget, ComputeTargetProvisioningConfiguration
 
 if TYPE_CHECKING:
+    from lapis.sdk.runs.experiment import LabelFilter, RunType
+    from lapis.sdk.runs.run import Run
     from lapis.sdk.workspace.workspace import Workspace
 
 _LOOK_EVERY = 0.2  # seconds
@@ -46,7 +48,7 @@ class ScaleSettings:
         return ScaleSettings(object_dict["minNodeCount"], object_dict["maxNodeCount"], _seconds(idle))
 
 
-class AmlComputeProvisioningConfiguration(ComputeTargetProvisioningConfiguration):
+class AmlComputeProvisioningConfiguration(ComputeTargetProvisioningConfiguration["AmlCompute"]):
     """What a cluster is made from."""
 
     def __init__(
@@ -276,7 +278,13 @@ class AmlCompute(ComputeTarget):
             path = f"{self.workspace._base}/computes/{quoted(self.name)}"
             self._take(self.workspace._client.call("PATCH", path, changes))
 
-    def get_active_runs(self, type: Any = None, tags: Any = None, properties: Any = None, status: Any = None) -> Any:
+    def get_active_runs(
+        self,
+        type: RunType = None,
+        tags: LabelFilter = None,
+        properties: LabelFilter = None,
+        status: str | Iterable[str] | None = None,
+    ) -> Iterator[Run]:
         """The runs on this cluster that have not ended, or those in `status`."""
         from lapis.sdk.runs.run import Run
 
@@ -288,7 +296,7 @@ class AmlCompute(ComputeTarget):
         return (
             run
             for run in found
-            if run._view["target"] == self.name and (status is not None or run._view["status"] not in ENDED)
+            if run._facts()["target"] == self.name and (status is not None or run._facts()["status"] not in ENDED)
         )
 
     def wait_for_completion(  # type: ignore[override]  # SDK v1's own signature
@@ -335,26 +343,26 @@ class AmlCompute(ComputeTarget):
         raise NotThereYet("AmlCompute.remove_identity", "This cluster has no identity.")
 
     @staticmethod
-    def list_quotas(workspace: Workspace, location: str | None = None) -> list[Any]:
+    def list_quotas(workspace: Workspace, location: str | None = None) -> list[NoReturn]:
         return []  # machines of one's own have no quota
 
     @staticmethod
-    def list_usages(workspace: Workspace, show_all: bool = False, location: str | None = None) -> list[Any]:
+    def list_usages(workspace: Workspace, show_all: bool = False, location: str | None = None) -> list[NoReturn]:
         return []
 
     @staticmethod
-    def update_quotas(workspace: Workspace, vm_family: str, limit: Any = None, location: str | None = None) -> Any:
+    def update_quotas(workspace: Workspace, vm_family: str, limit: Any = None, location: str | None = None) -> NoReturn:
         raise NotThereYet("AmlCompute.update_quotas", "Machines of your own have no quota; max_nodes is the limit.")
 
     def _take(self, view: dict[str, Any]) -> None:
         super()._take(view)
-        self.vm_size = view["vm_size"]
-        self.vm_priority = view["vm_priority"]
+        self.vm_size: str = view["vm_size"]
+        self.vm_priority: str = view["vm_priority"]
         self.scale_settings = ScaleSettings(view["min_nodes"], view["max_nodes"], view["idle_seconds"])
         for name in _KEPT:
             setattr(self, name, view["more"].get(name))
         self.admin_user_password = None
-        self.status = _status(self, view)
+        self.status: AmlComputeStatus = _status(self, view)
 
 
 def _status(cluster: AmlCompute, view: dict[str, Any]) -> AmlComputeStatus:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from lapis.errors import ComputeTargetException, NotThereYet
 from lapis.sdk.compute.compute_target import ComputeTarget, ComputeTargetAttachConfiguration
@@ -13,7 +13,7 @@ _SSH = (
 )
 
 
-class RayComputeAttachConfiguration(ComputeTargetAttachConfiguration):
+class RayComputeAttachConfiguration(ComputeTargetAttachConfiguration["RayCompute"]):
     """Where a Ray cluster is, and what runs may take of it."""
 
     def __init__(
@@ -69,11 +69,11 @@ class RayCompute(ComputeTarget):
 
     def _take(self, view: dict[str, Any]) -> None:
         super()._take(view)
-        self.vm_size = view["vm_size"]
-        self.address = view["settings"].get("address")
+        self.vm_size: str = view["vm_size"]
+        self.address: str | None = view["settings"].get("address")
 
 
-class KubernetesComputeAttachConfiguration(ComputeTargetAttachConfiguration):
+class KubernetesComputeAttachConfiguration(ComputeTargetAttachConfiguration["KubernetesCompute"]):
     """Where a Kubernetes cluster is."""
 
     def __init__(
@@ -121,7 +121,7 @@ class KubernetesCompute(ComputeTarget):
         )
 
 
-class RemoteComputeAttachConfiguration(ComputeTargetAttachConfiguration):
+class RemoteComputeAttachConfiguration(ComputeTargetAttachConfiguration["RemoteCompute"]):
     """How to reach a machine over ssh."""
 
     def __init__(
@@ -168,7 +168,7 @@ class RemoteCompute(ComputeTarget):
         password: str = "",
         private_key_file: str = "",
         private_key_passphrase: str = "",
-    ) -> Any:
+    ) -> NoReturn:
         raise NotThereYet("RemoteCompute.attach", _SSH)
 
     @staticmethod
@@ -189,7 +189,7 @@ class RemoteCompute(ComputeTarget):
             private_key_file, private_key_passphrase,
         )  # fmt: skip
 
-    def get_credentials(self) -> Any:
+    def get_credentials(self) -> NoReturn:
         raise NotThereYet("RemoteCompute.get_credentials", _SSH)
 
 
@@ -199,8 +199,8 @@ class DsvmCompute(ComputeTarget):
     _compute_type = "DSVM"
 
     @staticmethod
-    def provisioning_configuration(vm_size: Any = None, ssh_port: Any = None, location: Any = None) -> Any:
+    def provisioning_configuration(vm_size: Any = None, ssh_port: Any = None, location: Any = None) -> NoReturn:
         raise NotThereYet("DsvmCompute", "Use ComputeInstance, which is the server's own machine, or a cluster.")
 
-    def get_credentials(self) -> Any:
+    def get_credentials(self) -> NoReturn:
         raise NotThereYet("DsvmCompute.get_credentials", _SSH)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterable, Iterator
 
 from lapis.domain.vm_sizes import vm_size as size_named
 from lapis.sdk.compute.aml_compute import AmlCompute
 from lapis.sdk.compute.compute_target import ComputeTarget, ComputeTargetProvisioningConfiguration
 
 if TYPE_CHECKING:
+    from lapis.sdk.runs.experiment import LabelFilter, RunType
+    from lapis.sdk.runs.run import Run
     from lapis.sdk.workspace.workspace import Workspace
 
 
@@ -19,7 +21,7 @@ _OF_A_CLOUD = (
 )  # fmt: skip
 
 
-class ComputeInstanceProvisioningConfiguration(ComputeTargetProvisioningConfiguration):
+class ComputeInstanceProvisioningConfiguration(ComputeTargetProvisioningConfiguration["ComputeInstance"]):
     """What a compute instance is made from."""
 
     def __init__(
@@ -143,7 +145,13 @@ class ComputeInstance(ComputeTarget):
         self.refresh_state()
         return self.status
 
-    def get_active_runs(self, type: Any = None, tags: Any = None, properties: Any = None, status: Any = None) -> Any:
+    def get_active_runs(
+        self,
+        type: RunType = None,
+        tags: LabelFilter = None,
+        properties: LabelFilter = None,
+        status: str | Iterable[str] | None = None,
+    ) -> Iterator[Run]:
         return AmlCompute.get_active_runs(self, type, tags, properties, status)  # type: ignore[arg-type]
 
     @classmethod
@@ -167,8 +175,8 @@ class ComputeInstance(ComputeTarget):
 
     def _take(self, view: dict[str, Any]) -> None:
         super()._take(view)
-        self.vm_size = view["vm_size"]
-        self.status = ComputeInstanceStatus(
+        self.vm_size: str = view["vm_size"]
+        self.status: ComputeInstanceStatus = ComputeInstanceStatus(
             self.created_on, None, None, None, self.provisioning_errors, self.modified_on, "Running", view["vm_size"]
         )
         self.errors = self.provisioning_errors

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lapis.client.http_client import quoted
 from lapis.errors import ComputeTargetException
 from lapis.sdk.base import display
 
 if TYPE_CHECKING:
+    from lapis.sdk.compute.aml_compute import AmlComputeStatus
+    from lapis.sdk.compute.compute_instance import ComputeInstanceStatus
     from lapis.sdk.workspace.workspace import Workspace
 
 
-class ComputeTargetProvisioningConfiguration:
+Kind = TypeVar("Kind", bound="ComputeTarget")
+
+
+class ComputeTargetProvisioningConfiguration(Generic[Kind]):
     """What a compute target is made from."""
 
-    def __init__(self, type: Any, location: str | None) -> None:
+    def __init__(self, type: type[Kind], location: str | None) -> None:
         self._compute_type = type
         self.location = location
 
@@ -28,10 +34,10 @@ class ComputeTargetProvisioningConfiguration:
         raise NotImplementedError
 
 
-class ComputeTargetAttachConfiguration:
+class ComputeTargetAttachConfiguration(Generic[Kind]):
     """What is known of a machine or cluster that is there already."""
 
-    def __init__(self, type: Any) -> None:
+    def __init__(self, type: type[Kind]) -> None:
         self._compute_type = type
 
     def validate_configuration(self) -> None:
@@ -41,11 +47,11 @@ class ComputeTargetAttachConfiguration:
         raise NotImplementedError
 
 
-class ComputeTargetUpdateConfiguration:
+class ComputeTargetUpdateConfiguration(Generic[Kind]):
     """What changes of a compute target."""
 
-    def __init__(self, compute: Any) -> None:
-        self.compute = compute
+    def __init__(self, type: type[Kind]) -> None:
+        self.compute = type
 
     def validate_configuration(self) -> None:
         """Raise ComputeTargetException if it cannot be changed so."""
@@ -56,6 +62,7 @@ class ComputeTarget:
 
     _compute_type = ""
     workspace: Workspace
+    status: AmlComputeStatus | ComputeInstanceStatus  # of clusters and instances; other kinds have none
 
     def __new__(cls, workspace: Workspace, name: str) -> Any:
         view = _fetch(workspace, name)
@@ -71,7 +78,9 @@ class ComputeTarget:
         """Everything is read by `__new__`, which knows the kind."""
 
     @staticmethod
-    def create(workspace: Workspace, name: str, provisioning_configuration: Any) -> Any:
+    def create(
+        workspace: Workspace, name: str, provisioning_configuration: ComputeTargetProvisioningConfiguration[Kind]
+    ) -> Kind:
         """Make a target. It is there when this returns; its nodes come when a run needs them."""
         if not isinstance(provisioning_configuration, ComputeTargetProvisioningConfiguration):
             raise ComputeTargetException(
@@ -79,10 +88,10 @@ class ComputeTarget:
                 f"AmlCompute; it cannot be {provisioning_configuration!r}."
             )
         provisioning_configuration.validate_configuration()
-        return _sent(workspace, name, provisioning_configuration)
+        return _sent(provisioning_configuration._compute_type, workspace, name, provisioning_configuration._to_new())
 
     @staticmethod
-    def attach(workspace: Workspace, name: str, attach_configuration: Any) -> Any:
+    def attach(workspace: Workspace, name: str, attach_configuration: ComputeTargetAttachConfiguration[Kind]) -> Kind:
         """Let a machine or cluster that is there already be a target."""
         if not isinstance(attach_configuration, ComputeTargetAttachConfiguration):
             raise ComputeTargetException(
@@ -90,10 +99,10 @@ class ComputeTarget:
                 f"KubernetesCompute; it cannot be {attach_configuration!r}."
             )
         attach_configuration.validate_configuration()
-        return _sent(workspace, name, attach_configuration)
+        return _sent(attach_configuration._compute_type, workspace, name, attach_configuration._to_new())
 
     @staticmethod
-    def list(workspace: Workspace) -> list[Any]:
+    def list(workspace: Workspace) -> list[ComputeTarget]:
         """All targets of the workspace."""
         views = workspace._client.call("GET", workspace._base + "/computes")["computes"]
         return [_made(_kinds().get(view["type"], ComputeTarget), workspace, view) for view in views]
@@ -102,7 +111,7 @@ class ComputeTarget:
         """Read the target again, in place."""
         self._take(_fetch(self.workspace, self.name))
 
-    def get_status(self) -> Any:
+    def get_status(self) -> AmlComputeStatus | ComputeInstanceStatus | str:
         """The state in one word."""
         self.refresh_state()
         return self.provisioning_state
@@ -146,25 +155,25 @@ class ComputeTarget:
         }
 
     @staticmethod
-    def deserialize(workspace: Workspace, object_dict: dict[str, Any]) -> Any:
+    def deserialize(workspace: Workspace, object_dict: dict[str, Any]) -> ComputeTarget:
         """The target that `serialize` described, as it is now."""
         return ComputeTarget(workspace, object_dict["name"])
 
     def _take(self, view: dict[str, Any]) -> None:
         self._view = view
-        self.name = view["name"]
+        self.name: str = view["name"]
         self.id = f"{self.workspace._base}/computes/{self.name}"
-        self.type = view["type"]
-        self.tags = view["tags"]
-        self.description = view["description"]
+        self.type: str = view["type"]
+        self.tags: dict[str, str] = view["tags"]
+        self.description: str | None = view["description"]
         self.location = self.workspace.location
         self.cluster_location = self.location
         self.cluster_resource_id = self.id
         self.created_on = display.when(view["created_at"])
         self.modified_on = display.when(view["changed_at"])
-        self.is_attached = view["attached"]
+        self.is_attached: bool = view["attached"]
         self.provisioning_state = "Succeeded"
-        self.provisioning_errors = [each["message"] for each in view["errors"]] or None
+        self.provisioning_errors: builtins.list[str] | None = [each["message"] for each in view["errors"]] or None
 
     def __repr__(self) -> str:
         return (
@@ -187,7 +196,7 @@ class LocalTarget:
     type = "local"
 
 
-def _kinds() -> dict[str, Any]:
+def _kinds() -> dict[str, type[ComputeTarget]]:
     from lapis.sdk.compute.aks_compute import AksCompute
     from lapis.sdk.compute.aml_compute import AmlCompute
     from lapis.sdk.compute.attached_compute import DsvmCompute, KubernetesCompute, RayCompute, RemoteCompute
@@ -204,17 +213,16 @@ def _fetch(workspace: Workspace, name: Any) -> dict[str, Any]:
     return view
 
 
-def _made(kind: Any, workspace: Workspace, view: dict[str, Any]) -> Any:
+def _made(kind: type[Kind], workspace: Workspace, view: dict[str, Any]) -> Kind:
     made = object.__new__(kind)
     made.workspace = workspace
     made._take(view)
     return made
 
 
-def _sent(workspace: Workspace, name: str, configuration: Any) -> Any:
-    body = {"name": name, **configuration._to_new()}
-    view = workspace._client.call("POST", workspace._base + "/computes", body)
-    made = _made(_kinds()[view["type"]], workspace, view)
+def _sent(kind: type[Kind], workspace: Workspace, name: str, new: dict[str, Any]) -> Kind:
+    view = workspace._client.call("POST", workspace._base + "/computes", {"name": name, **new})
+    made = _made(kind, workspace, view)
     made.provisioning_state = "Creating" if not view["attached"] else "Succeeded"
     return made
 

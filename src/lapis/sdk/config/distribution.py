@@ -9,6 +9,7 @@ from lapis.errors import RunConfigurationException, UserErrorException
 from lapis.sdk.config.run_config_element import Field, RunConfigElement, one_of, whole_number
 
 if TYPE_CHECKING:
+    from lapis.domain.job import Distribution
     from lapis.sdk.config.runconfig import RunConfiguration
 
 
@@ -98,17 +99,19 @@ def apply_distributed(run_config: RunConfiguration, distributed_job_config: Any)
         )
 
 
-def distribution_of(run_config: RunConfiguration) -> dict[str, Any] | None:
+def distribution_of(run_config: RunConfiguration) -> Distribution | None:
     """What the agents of a run need to know; None for one process on one node. Raises if it could never start."""
+    from lapis.domain.job import Mpi, Plain, PyTorch, TensorFlow
+
     communicator = str(run_config.communicator or "None").lower()
     nodes = int(run_config.node_count or 1)
     if communicator in ("mpi", "openmpi", "intelmpi"):
         each = _at_least_one("MpiConfiguration", "process_count_per_node", run_config.mpi.process_count_per_node)
-        return {"kind": "mpi", "processes_per_node": each}
+        return Mpi(each)
     if communicator == "parameterserver":
         section = run_config.tensorflow
         workers = _at_least_one("TensorflowConfiguration", "worker_count", section.worker_count)
-        return {"kind": "tensorflow", "workers": workers, "parameter_servers": int(section.parameter_server_count)}
+        return TensorFlow(workers, int(section.parameter_server_count))
     if communicator in ("nccl", "gloo"):
         given = run_config.pytorch.process_count if run_config.pytorch is not None else None
         processes = int(given or nodes)
@@ -117,9 +120,9 @@ def distribution_of(run_config: RunConfiguration) -> dict[str, Any] | None:
                 f"PyTorchConfiguration asks for process_count={processes} in all on {nodes} nodes: each node needs one "
                 "at least. process_count is the total; leave it out for one process on each node."
             )
-        return {"kind": "pytorch", "processes": processes, "backend": communicator}
+        return PyTorch(processes, communicator)
     if communicator in ("none", "paralleltask"):
-        return {"kind": "plain"} if nodes > 1 else None
+        return Plain() if nodes > 1 else None
     raise UserErrorException(
         f"communicator cannot be {run_config.communicator!r}. Known: None, OpenMpi, IntelMpi, ParameterServer, Nccl, "
         "Gloo."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lapis.errors import RunConfigurationException, UserErrorException
 from lapis.sdk.config import runconfig_files
@@ -44,6 +44,9 @@ from lapis.sdk.environments.environment import Environment as Environment
 from lapis.sdk.environments.environment import EnvironmentReference as EnvironmentReference
 from lapis.sdk.environments.environment_sections import DEFAULT_SHM_SIZE
 from lapis.sdk.environments.environment_sections import JarLibrary as JarLibrary
+
+if TYPE_CHECKING:
+    from lapis.sdk.compute.compute_target import ComputeTarget
 
 LOCAL_TARGET = "local"
 FRAMEWORKS = ("Python", "PySpark", "CNTK", "TensorFlow", "PyTorch")
@@ -277,7 +280,7 @@ class RunConfiguration(RunConfigElement):
         self.arguments: list[Any] = arguments or []
         self.framework = framework or "Python"
         self.communicator = communicator or "None"
-        self.target: Any = LOCAL_TARGET
+        self.target: ComputeTarget | str = LOCAL_TARGET  # the name of the one that is assigned
         self.data_references: dict[str, Any] = {}
         self.data: dict[str, Any] = {}
         self.output_data: dict[str, OutputData] = {}
@@ -285,7 +288,7 @@ class RunConfiguration(RunConfigElement):
         self.max_run_duration_seconds: int | None = None
         self.node_count = 1
         self.priority: int | None = None
-        self.environment: Any = EnvironmentDefinition()
+        self.environment: Environment = EnvironmentDefinition()
         self.history = HistoryConfiguration()
         self.spark = SparkConfiguration()
         self.docker = DockerConfiguration()

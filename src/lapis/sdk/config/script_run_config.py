@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any, Iterable
 
 from lapis.errors import UserErrorException
-from lapis.sdk.config.runconfig import RunConfiguration, apply_distributed
+from lapis.sdk.config.runconfig import DockerConfiguration, RunConfiguration, apply_distributed
+
+if TYPE_CHECKING:
+    from lapis.sdk.compute.compute_target import ComputeTarget
+    from lapis.sdk.config.distribution import MpiConfiguration, PyTorchConfiguration, TensorflowConfiguration
+    from lapis.sdk.data.data_reference import DataPath
+    from lapis.sdk.environments.environment import Environment
+    from lapis.sdk.runs.script_run import ScriptRun
+    from lapis.sdk.workspace.workspace import Workspace
 
 MAX_DURATION_SECONDS_DEFAULT = 2592000
 
@@ -18,18 +26,18 @@ class ScriptRunConfig:
 
     def __init__(
         self,
-        source_directory: Any,
-        script: Any = None,
-        arguments: Any = None,
-        run_config: Any = None,
+        source_directory: str | os.PathLike[str] | None,
+        script: str | os.PathLike[str] | None = None,
+        arguments: Iterable[Any] | None = None,
+        run_config: RunConfiguration | None = None,
         _telemetry_values: Any = None,
-        compute_target: Any = None,
-        environment: Any = None,
-        distributed_job_config: Any = None,
-        resume_from: Any = None,
-        max_run_duration_seconds: Any = MAX_DURATION_SECONDS_DEFAULT,
-        command: Any = None,
-        docker_runtime_config: Any = None,
+        compute_target: ComputeTarget | str | None = None,
+        environment: Environment | None = None,
+        distributed_job_config: MpiConfiguration | TensorflowConfiguration | PyTorchConfiguration | None = None,
+        resume_from: DataPath | None = None,
+        max_run_duration_seconds: int | None = MAX_DURATION_SECONDS_DEFAULT,
+        command: str | list[Any] | None = None,
+        docker_runtime_config: DockerConfiguration | None = None,
     ) -> None:
         if script is not None and command is not None:
             raise UserErrorException("ScriptRunConfig takes either script or command, not both.")
@@ -82,9 +90,9 @@ def get_run_config_from_script_run(script_run_config: ScriptRunConfig) -> RunCon
 
 
 def submit(
-    script_run_config: ScriptRunConfig, workspace: Any, experiment_name: str, run_id: Any = None,
-    _parent_run_id: Any = None, credential_passthrough: Any = None,
-) -> Any:  # fmt: skip
+    script_run_config: ScriptRunConfig, workspace: Workspace, experiment_name: str, run_id: str | None = None,
+    _parent_run_id: str | None = None, credential_passthrough: bool = False,
+) -> ScriptRun:  # fmt: skip
     """Submit under an experiment's name; experiment.submit() does the same."""
     from lapis.sdk.runs.experiment import Experiment
 

@@ -6,23 +6,31 @@ import copy
 import random
 import re
 from datetime import datetime, timezone
-from typing import Any, Mapping
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence, TypeVar, cast
 
-from lapis.domain.data import File, check_dataset_name, shown_url
+from lapis.domain.data import check_dataset_name, shown_url
 from lapis.domain.run import check_labels, check_text
 from lapis.errors import UserErrorException
 from lapis.files import path_columns
 from lapis.sdk.base import display
 from lapis.sdk.workspace.workspace import Workspace
 
+if TYPE_CHECKING:
+    from lapis.domain import data
+    from lapis.sdk.data.consumption import DatasetConsumptionConfig
+    from lapis.sdk.data.file_dataset import FileDataset, FileDatasetFactory
+    from lapis.sdk.data.tabular_dataset import TabularDataset
+    from lapis.sdk.data.tabular_factory import TabularDatasetFactory
+
+_Self = TypeVar("_Self", bound="AbstractDataset")
 _ID = re.compile(r"[\w-]{1,64}\Z", re.ASCII)
 
 
 class AbstractDataset:
     """A definition is never changed: every step gives a new dataset."""
 
-    File: Any = None  # the factories, set where they are defined
-    Tabular: Any = None
+    File: type[FileDatasetFactory]  # the factories, set where they are defined
+    Tabular: type[TabularDatasetFactory]
 
     def __init__(self) -> None:
         self._definition: dict[str, Any] = {}
@@ -30,14 +38,14 @@ class AbstractDataset:
         self._registration: dict[str, Any] | None = None
 
     @classmethod
-    def _of(cls, definition: Mapping[str, Any], workspace: Workspace | None) -> Any:
+    def _of(cls: type[_Self], definition: Mapping[str, Any], workspace: Workspace | None) -> _Self:
         made = cls.__new__(cls)
         AbstractDataset.__init__(made)
         made._definition = copy.deepcopy(dict(definition))
         made._workspace = workspace
         return made
 
-    def _with_step(self, **step: Any) -> Any:
+    def _with_step(self: _Self, **step: Any) -> _Self:
         definition = dict(self._definition, steps=[*self._definition.get("steps", []), step])
         return type(self)._of(definition, self._workspace)
 
@@ -45,19 +53,19 @@ class AbstractDataset:
 
     _unit = "files"  # what a dataset is made of
 
-    def skip(self, count: int) -> Any:
+    def skip(self: _Self, count: int) -> _Self:
         return self._with_step(op="skip", count=self._count("skip", count))
 
-    def take(self, count: int) -> Any:
+    def take(self: _Self, count: int) -> _Self:
         return self._with_step(op="take", count=self._count("take", count))
 
-    def take_sample(self, probability: float, seed: int | None = None) -> Any:
+    def take_sample(self: _Self, probability: float, seed: int | None = None) -> _Self:
         """Each with that chance; the same ones again for the same seed."""
         return self._with_step(
             op="sample", probability=checked_part("take_sample", probability), seed=checked_seed(seed)
         )
 
-    def random_split(self, percentage: float, seed: int | None = None) -> tuple[Any, Any]:
+    def random_split(self: _Self, percentage: float, seed: int | None = None) -> tuple[_Self, _Self]:
         """Two datasets that share nothing; the first has about that part of it."""
         part, chosen = checked_part("random_split", percentage), checked_seed(seed)
         first, second = (self._with_step(op="split", percentage=part, seed=chosen, part=number) for number in (0, 1))
@@ -95,13 +103,13 @@ class AbstractDataset:
         return None if self._registration is None else self._registration.get(key)
 
     def register(
-        self,
+        self: _Self,
         workspace: Workspace,
         name: str,
         description: str | None = None,
-        tags: Any = None,
+        tags: Mapping[str, Any] | None = None,
         create_new_version: bool = False,
-    ) -> Any:
+    ) -> _Self:
         """Keep the definition under a name. What it stands for now is written down with it."""
         _checked(workspace)
         body = {
@@ -112,7 +120,8 @@ class AbstractDataset:
             "tags": check_labels("tags", tags or {}),
             "create_new_version": bool(create_new_version),
         }
-        return from_registration(workspace, workspace._client.call("POST", workspace._base + "/datasets", body))
+        made = from_registration(workspace, workspace._client.call("POST", workspace._base + "/datasets", body))
+        return cast("_Self", made)
 
     def _recorded(self, workspace: Workspace) -> list[dict[str, Any]]:
         raise NotImplementedError
@@ -133,7 +142,7 @@ class AbstractDataset:
                 )
         self._workspace = self._workspace or workspace
 
-    def update(self, description: str | None = None, tags: Any = None) -> Any:
+    def update(self: _Self, description: str | None = None, tags: Mapping[str, Any] | None = None) -> _Self:
         """Change the description, and set tags."""
         changes: dict[str, Any] = {}
         if description is not None:
@@ -142,13 +151,13 @@ class AbstractDataset:
             changes["tags"] = check_labels("tags", tags)
         return self._change(changes)
 
-    def add_tags(self, tags: Any = None) -> Any:
+    def add_tags(self: _Self, tags: Mapping[str, Any] | None = None) -> _Self:
         return self._change({"tags": check_labels("tags", tags or {})})
 
-    def remove_tags(self, tags: Any = None) -> Any:
+    def remove_tags(self: _Self, tags: str | Iterable[str] | None = None) -> _Self:
         return self._change({"remove_tags": [tags] if isinstance(tags, str) else list(tags or [])})
 
-    def _change(self, changes: Mapping[str, Any]) -> Any:
+    def _change(self: _Self, changes: Mapping[str, Any]) -> _Self:
         workspace = self._registered("changed")
         path = f"{workspace._base}/datasets/{self.id}"
         self._registration = workspace._client.call("PATCH", path, dict(changes))
@@ -166,21 +175,23 @@ class AbstractDataset:
         return self._workspace
 
     @staticmethod
-    def get_by_name(workspace: Workspace, name: str, version: Any = "latest", **kwargs: Any) -> Any:
+    def get_by_name(
+        workspace: Workspace, name: str, version: int | str | None = "latest", **kwargs: Any
+    ) -> FileDataset | TabularDataset:
         """A registered dataset; the newest version, or the one asked for."""
         _checked(workspace)
         query = {"name": check_dataset_name(name), "version": None if version in (None, "latest") else _number(version)}
         return from_registration(workspace, workspace._client.call("GET", workspace._base + "/dataset", query=query))
 
     @staticmethod
-    def get_by_id(workspace: Workspace, id: str, **kwargs: Any) -> Any:
+    def get_by_id(workspace: Workspace, id: str, **kwargs: Any) -> FileDataset | TabularDataset:
         _checked(workspace)
         if not isinstance(id, str) or not _ID.match(id):
             raise UserErrorException(f"{id!r} is not a dataset id. dataset.id gives one.")
         return from_registration(workspace, workspace._client.call("GET", f"{workspace._base}/datasets/{id}"))
 
     @staticmethod
-    def get_all(workspace: Workspace) -> dict[str, Any]:
+    def get_all(workspace: Workspace) -> dict[str, FileDataset | TabularDataset]:
         """The newest version of each registered dataset, by name."""
         _checked(workspace)
         found = workspace._client.call("GET", workspace._base + "/datasets")["datasets"]
@@ -188,7 +199,7 @@ class AbstractDataset:
 
     # -- in a run
 
-    def as_named_input(self, name: str) -> Any:
+    def as_named_input(self, name: str) -> DatasetConsumptionConfig:
         """How a run gets it: under a name, which becomes an environment variable."""
         from lapis.sdk.data.consumption import DatasetConsumptionConfig
 
@@ -201,7 +212,7 @@ class AbstractDataset:
         """The names that the partition format gives to parts of the files' paths."""
         return path_columns.keys(self._partition_format)
 
-    def get_partition_key_values(self, partition_keys: Any = None) -> list[dict[str, Any]]:
+    def get_partition_key_values(self, partition_keys: str | Sequence[str] | None = None) -> list[dict[str, Any]]:
         """Every combination of values that there are files for."""
         chosen = self.partition_keys if partition_keys is None else _keys(partition_keys)
         unknown = [key for key in chosen if key not in self.partition_keys]
@@ -229,7 +240,7 @@ class AbstractDataset:
         known = [time for time in times if time is not None]
         return datetime.fromtimestamp(max(known), timezone.utc) if known and len(known) == len(times) else None
 
-    def _files(self) -> list[File]:
+    def _files(self) -> list[data.File]:
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -244,11 +255,11 @@ class AbstractDataset:
     __hash__ = object.__hash__
 
 
-def from_registration(workspace: Workspace, view: Mapping[str, Any]) -> Any:
+def from_registration(workspace: Workspace, view: Mapping[str, Any]) -> FileDataset | TabularDataset:
     from lapis.sdk.data.file_dataset import FileDataset
     from lapis.sdk.data.tabular_dataset import TabularDataset
 
-    classes: dict[str, Any] = {"file": FileDataset, "tabular": TabularDataset}
+    classes: dict[str, type[FileDataset | TabularDataset]] = {"file": FileDataset, "tabular": TabularDataset}
     kind = view["definition"].get("type")
     if kind not in classes:
         raise UserErrorException(

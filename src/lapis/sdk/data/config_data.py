@@ -33,7 +33,7 @@ def _input(name: str, data: Any, workspace: Any) -> Any:
         store = Datastore.get(workspace, location.data_path.datastore_name or "")
         dataset = FileDatasetFactory.from_files((store, location.data_path.relative_path or "/"), validate=False)
     elif location.uri is not None:
-        dataset = FileDatasetFactory.from_files(location.uri.path, validate=False)
+        dataset = FileDatasetFactory.from_files(location.uri.path or "", validate=False)
     else:
         raise UserErrorException(f"data['{name}'] of the run configuration does not say where the data is.")
     mode = (data.mechanism or DIRECT).lower()
@@ -65,4 +65,4 @@ def _output(name: str, output: Any, workspace: Any) -> OutputDatasetConfig:
     wanted = options.registration_options
     if wanted is None or not wanted.name:
         return made
-    return made.register_on_complete(wanted.name, wanted.description, wanted.tags)  # type: ignore[no-any-return]
+    return made.register_on_complete(wanted.name, wanted.description, wanted.tags)

@@ -9,6 +9,7 @@ from lapis.domain.data import check_path_on_compute, check_reference_name
 from lapis.errors import UserErrorException
 
 if TYPE_CHECKING:
+    from lapis.sdk.config.data_sections import DataReferenceConfiguration
     from lapis.sdk.data.abstract_datastore import AbstractDatastore
 
 MODES = ("mount", "download", "upload")
@@ -64,9 +65,10 @@ class DataReference:
     def create(
         data_reference_name: str | None = None, datapath: Any = None, datapath_compute_binding: Any = None
     ) -> DataReference:
-        return datapath.create_data_reference(data_reference_name, datapath_compute_binding)  # type: ignore[no-any-return]
+        made: DataReference = datapath.create_data_reference(data_reference_name, datapath_compute_binding)
+        return made
 
-    def to_config(self) -> Any:
+    def to_config(self) -> DataReferenceConfiguration:
         from lapis.sdk.config.runconfig import DataReferenceConfiguration
 
         return DataReferenceConfiguration(
@@ -87,7 +89,9 @@ class DataReference:
 class DataPath:
     """A place in a datastore, without saying how it is wanted."""
 
-    def __init__(self, datastore: Any = None, path_on_datastore: str | None = None, name: str | None = None) -> None:
+    def __init__(
+        self, datastore: AbstractDatastore | None = None, path_on_datastore: str | None = None, name: str | None = None
+    ) -> None:
         self._datastore, self._path, self._name = datastore, path_on_datastore, name
 
     @property
@@ -98,12 +102,20 @@ class DataPath:
     def path_on_datastore(self) -> str | None:
         return self._path
 
+    @property
+    def _store(self) -> AbstractDatastore:
+        if self._datastore is None:
+            raise UserErrorException(
+                f"The path {self._path!r} lies in no datastore. DataPath(datastore, 'path') says which."
+            )
+        return self._datastore
+
     def create_data_reference(
-        self, data_reference_name: str | None = None, datapath_compute_binding: Any = None
+        self, data_reference_name: str | None = None, datapath_compute_binding: DataPathComputeBinding | None = None
     ) -> DataReference:
         binding = datapath_compute_binding or DataPathComputeBinding()
         return DataReference(
-            self._datastore, data_reference_name or self._name, self._path, binding.mode, binding.path_on_compute,
+            self._store, data_reference_name or self._name, self._path, binding.mode, binding.path_on_compute,
             binding.overwrite,
         )  # fmt: skip
 

@@ -30,7 +30,7 @@ class AzurePostgreSqlDatastore(DatabaseDatastore):
         database_name: str,
         user_id: str,
         user_password: str | None = None,
-        port_number: Any = None,
+        port_number: int | str | None = None,
         enforce_ssl: Any = True,
         **_more: Any,
     ) -> None:
@@ -54,7 +54,7 @@ class AzureMySqlDatastore(DatabaseDatastore):
         database_name: str,
         user_id: str,
         user_password: str | None = None,
-        port_number: Any = None,
+        port_number: int | str | None = None,
         **_more: Any,
     ) -> None:
         super().__init__(workspace, name, MYSQL)
@@ -100,14 +100,14 @@ class AzureSqlDatabaseDatastore(DatabaseDatastore):
         return self._secret("client_secret")
 
 
-CLASSES: dict[str, Any] = {
+CLASSES: dict[str, type[DatabaseDatastore]] = {
     POSTGRES: AzurePostgreSqlDatastore,
     MYSQL: AzureMySqlDatastore,
     SQL_SERVER: AzureSqlDatabaseDatastore,
 }
 
 
-def from_view(workspace: Workspace, view: Mapping[str, Any]) -> Any:
+def from_view(workspace: Workspace, view: Mapping[str, Any]) -> DatabaseDatastore:
     return CLASSES[view["type"]](workspace, view["name"], **view["options"])
 
 
@@ -122,7 +122,7 @@ class DatabaseRegistration:
         database_name: str,
         user_id: str,
         user_password: str,
-        port_number: Any = None,
+        port_number: int | str | None = None,
         endpoint: str | None = None,
         overwrite: bool = False,
         enforce_ssl: bool = True,
@@ -149,7 +149,7 @@ class DatabaseRegistration:
         database_name: str,
         user_id: str,
         user_password: str,
-        port_number: Any = None,
+        port_number: int | str | None = None,
         endpoint: str | None = None,
         overwrite: bool = False,
         **kwargs: Any,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Iterable
+from typing import Any, Iterable, NoReturn, cast
 
 from lapis.domain.object_store import FILES, GCS, LAKE, S3, SHARE, endpoint_of
 from lapis.domain.tree import check_path, resolve_under
@@ -74,7 +74,11 @@ class AbstractAzureStorageDatastore(AbstractDatastore):
         return DataReference(self).as_upload(path_on_compute)
 
     def upload(
-        self, src_dir: Any, target_path: str | None = None, overwrite: bool = False, show_progress: bool = True
+        self,
+        src_dir: str | os.PathLike[str],
+        target_path: str | None = None,
+        overwrite: bool = False,
+        show_progress: bool = True,
     ) -> DataReference:
         """Copy what is in a folder to `target_path`. A file that is there stays, unless `overwrite`."""
         folder = os.fspath(src_dir)
@@ -84,8 +88,8 @@ class AbstractAzureStorageDatastore(AbstractDatastore):
 
     def upload_files(
         self,
-        files: Iterable[Any],
-        relative_root: Any = None,
+        files: Iterable[str | os.PathLike[str]],
+        relative_root: str | os.PathLike[str] | None = None,
         target_path: str | None = None,
         overwrite: bool = False,
         show_progress: bool = True,
@@ -101,7 +105,11 @@ class AbstractAzureStorageDatastore(AbstractDatastore):
         return self._copy_in(named, target_path, overwrite, show_progress)
 
     def download(
-        self, target_path: Any, prefix: str | None = None, overwrite: bool = False, show_progress: bool = True
+        self,
+        target_path: str | os.PathLike[str],
+        prefix: str | None = None,
+        overwrite: bool = False,
+        show_progress: bool = True,
     ) -> int:
         """Copy what begins with `prefix` to a folder; how many files."""
         if self._in_objects:
@@ -220,8 +228,28 @@ class AzureFileDatastore(AbstractAzureStorageDatastore):
 
 
 class AzureDataLakeGen2Datastore(AbstractAzureStorageDatastore):
-    resource_url: str | None = None
-    service_data_access_auth_identity: Any = None
+    def __init__(
+        self,
+        workspace: Workspace,
+        name: str,
+        container_name: str | None = None,
+        account_name: str | None = None,
+        tenant_id: str | None = None,
+        client_id: str | None = None,
+        client_secret: str | None = None,
+        resource_url: str | None = None,
+        authority_url: str | None = None,
+        protocol: str | None = None,
+        endpoint: str | None = None,
+        service_data_access_auth_identity: str | None = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(
+            workspace, name, more.pop("datastore_type", LAKE), container_name, account_name,
+            protocol=protocol, endpoint=endpoint, **more,
+        )  # fmt: skip
+        self.resource_url = resource_url
+        self.service_data_access_auth_identity = service_data_access_auth_identity
 
     @property
     def tenant_id(self) -> str | None:
@@ -269,8 +297,11 @@ _CLASSES = {
 }
 
 
-class Datastore(ObjectStoreRegistration, DatabaseRegistration, AbstractDatastore):
-    """`Datastore(workspace, name)` gives the datastore of that name, as the class that fits its type."""
+class Datastore(ObjectStoreRegistration, DatabaseRegistration, AbstractAzureStorageDatastore):
+    """`Datastore(workspace, name)` gives the datastore of that name, as the class that fits its type.
+
+    For editors that is one with files, as nearly all are; a database is one of DatabaseDatastore.
+    """
 
     def __new__(cls, workspace: Workspace, name: str | None = None) -> Any:
         return _from_view(workspace, _look_up(workspace, name))
@@ -279,17 +310,19 @@ class Datastore(ObjectStoreRegistration, DatabaseRegistration, AbstractDatastore
         """Says how it is called, and is not reached: what `__new__` gives is of another class."""
 
     @staticmethod
-    def get(workspace: Workspace, datastore_name: str) -> Any:
+    def get(workspace: Workspace, datastore_name: str) -> AbstractAzureStorageDatastore:
         if not isinstance(datastore_name, str) or not datastore_name:
             raise UserErrorException(f"datastore_name must be text, not {datastore_name!r}.")
         return Datastore(workspace, datastore_name)
 
     @staticmethod
-    def get_default(workspace: Workspace) -> Any:
+    def get_default(workspace: Workspace) -> AbstractAzureStorageDatastore:
         return Datastore(workspace)
 
     @staticmethod
-    def register_folder(workspace: Workspace, datastore_name: str, folder: Any, overwrite: bool = False) -> Any:
+    def register_folder(
+        workspace: Workspace, datastore_name: str, folder: str | os.PathLike[str], overwrite: bool = False
+    ) -> AbstractAzureStorageDatastore:
         """Lapis' own: a folder of the server's machine as a datastore."""
         path = os.path.abspath(os.fspath(folder))
         body = {"name": datastore_name, "type": "AzureBlob", "folder": path, "overwrite": bool(overwrite)}
@@ -297,7 +330,7 @@ class Datastore(ObjectStoreRegistration, DatabaseRegistration, AbstractDatastore
 
 
 def _later(name: str) -> Any:
-    def refuse(*args: Any, **kwargs: Any) -> Any:
+    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
         raise NotThereYet(f"Datastore.{name}", "Datastore.register_folder() registers a folder.")
 
     refuse.__name__ = name
@@ -312,7 +345,7 @@ for _name in (
     setattr(Datastore, _name, _later(_name))
 
 
-def all_datastores(workspace: Workspace) -> dict[str, Any]:
+def all_datastores(workspace: Workspace) -> dict[str, AbstractAzureStorageDatastore]:
     views = workspace._client.call("GET", workspace._base + "/datastores")["datastores"]
     return {view["name"]: _from_view(workspace, view) for view in views}
 
@@ -324,8 +357,8 @@ def _look_up(workspace: Workspace, name: str | None) -> dict[str, Any]:
     return view
 
 
-def _from_view(workspace: Workspace, view: dict[str, Any]) -> Any:
+def _from_view(workspace: Workspace, view: dict[str, Any]) -> AbstractAzureStorageDatastore:
     if view["type"] in database_datastore.CLASSES:
-        return database_datastore.from_view(workspace, view)
-    made = _CLASSES.get(view["type"], AzureBlobDatastore)
+        return cast("AbstractAzureStorageDatastore", database_datastore.from_view(workspace, view))
+    made: type[AbstractAzureStorageDatastore] = _CLASSES.get(view["type"], AzureBlobDatastore)
     return made(workspace, view["name"], datastore_type=view["type"], _view=view)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any, Iterable, NoReturn, Sequence, Tuple, Union
 from uuid import uuid4
 
 from lapis.domain.conditions import columns_of
@@ -21,6 +21,11 @@ from lapis.sdk.workspace.workspace import Workspace
 from lapis.tables.cache import table_cache
 from lapis.tables.column_filter import Column, Condition, parts_of
 
+if TYPE_CHECKING:
+    from lapis.sdk.data.consumption import DatasetConsumptionConfig
+
+# Where files are: an address, a path of this machine, or a place in a datastore.
+Place = Union[str, "os.PathLike[str]", DataReference, DataPath, Tuple[AbstractDatastore, str]]
 _CACHED = "Lapis keeps what a run fetched for the next one by itself: use as_mount()."
 
 
@@ -34,7 +39,9 @@ class FileDataset(AbstractDataset):
         """The names of its files, each with a leading slash."""
         return [file.path for file in self._files()]
 
-    def download(self, target_path: Any = None, overwrite: bool = False, ignore_not_found: bool = False) -> list[str]:
+    def download(
+        self, target_path: str | os.PathLike[str] | None = None, overwrite: bool = False, ignore_not_found: bool = False
+    ) -> list[str]:
         """Copy its files to a folder (a new temporary one without a name); the paths."""
         import tempfile
 
@@ -60,17 +67,17 @@ class FileDataset(AbstractDataset):
                 os.rmdir(target)
             raise
 
-    def mount(self, mount_point: Any = None, **kwargs: Any) -> DatasetContextManager:
+    def mount(self, mount_point: str | os.PathLike[str] | None = None, **kwargs: Any) -> DatasetContextManager:
         """Its files under one folder: `with dataset.mount() as context: context.mount_point`, or start() and stop()."""
         return DatasetContextManager(self, mount_point=mount_point)
 
-    def as_mount(self, path_on_compute: str | None = None) -> Any:
+    def as_mount(self, path_on_compute: str | None = None) -> DatasetConsumptionConfig:
         return self.as_named_input(f"input__{uuid4().hex[:8]}").as_mount(path_on_compute)
 
-    def as_download(self, path_on_compute: str | None = None) -> Any:
+    def as_download(self, path_on_compute: str | None = None) -> DatasetConsumptionConfig:
         return self.as_named_input(f"input__{uuid4().hex[:8]}").as_download(path_on_compute)
 
-    def as_hdfs(self) -> Any:
+    def as_hdfs(self) -> NoReturn:
         raise UserErrorException("as_hdfs() needs a Spark compute target, which Lapis does not have. Use as_mount().")
 
     def file_metadata(self, col: str) -> Column:
@@ -81,7 +88,7 @@ class FileDataset(AbstractDataset):
             raise UserErrorException(f"file_metadata() does not know {col!r}. Known: {known}.")
         return _Extension(name) if col == "Extension" else Column(name)
 
-    def filter(self, expression: Any) -> FileDataset:
+    def filter(self, expression: Condition) -> FileDataset:
         """The files for which a condition holds: `ds.filter((ds.file_metadata('Size') > 10000) & (ds['day'] == '1'))`.
 
         A condition asks the metadata of a file, or the partition keys that its path gives.
@@ -91,18 +98,18 @@ class FileDataset(AbstractDataset):
         if strange:
             known = ", ".join(self.partition_keys) or "none"
             raise UserErrorException(f"'{strange[0]}' is no partition key of this dataset. Partition keys: {known}.")
-        return self._with_step(op="filter", condition=condition)  # type: ignore[no-any-return]
+        return self._with_step(op="filter", condition=condition)
 
-    def __getitem__(self, key: Any) -> Column:
+    def __getitem__(self, key: str) -> Column:
         """`ds['day']`: a partition key to make conditions of."""
         if not isinstance(key, str):
             raise UserErrorException(f"A dataset of files is asked for a partition key, not {key!r}.")
         return Column(key)
 
-    def as_cache(self, datacache_store: Any) -> Any:
+    def as_cache(self, datacache_store: Any) -> NoReturn:
         raise NotThereYet("FileDataset.as_cache", _CACHED)
 
-    def hydrate(self, datacache_store: Any, replica_count: Any = None) -> Any:
+    def hydrate(self, datacache_store: Any, replica_count: Any = None) -> NoReturn:
         raise NotThereYet("FileDataset.hydrate", _CACHED)
 
     def _files(self) -> list[File]:
@@ -130,10 +137,10 @@ class DatasetContextManager:
 
     def __init__(
         self,
-        config: Any,
+        config: FileDataset,
         ignore_already_mounted_error: bool = False,
         force_mount_with_allow_other: bool = False,
-        mount_point: Any = None,
+        mount_point: str | os.PathLike[str] | None = None,
     ) -> None:
         self._dataset = config
         self.mount_point = _path("mount_point", mount_point) if mount_point is not None else None
@@ -182,13 +189,13 @@ class DatasetContextManager:
 class FileDatasetFactory:
     @staticmethod
     def from_files(
-        path: Any, validate: bool = True, partition_format: str | None = None, is_file: bool = False
+        path: Place | Sequence[Place], validate: bool = True, partition_format: str | None = None, is_file: bool = False
     ) -> FileDataset:
         """A dataset of files: web addresses, places in datastores, paths of this machine, or a list of them."""
         layout = check_format(partition_format)
         sources: list[dict[str, Any]] = []
         workspace = None
-        for each in path if isinstance(path, (list, set)) or _is_many(path) else [path]:
+        for each in _places(path):
             source, home = _source(each)
             sources.append(source)
             if workspace is not None and home is not None and home != workspace:
@@ -201,7 +208,7 @@ class FileDatasetFactory:
         definition: dict[str, Any] = {"type": "file", "sources": sources, "steps": []}
         if layout is not None:
             definition["partition_format"] = layout
-        made: FileDataset = FileDataset._of(definition, workspace)
+        made = FileDataset._of(definition, workspace)
         if validate:
             describe_all(made._files())  # that every source is there and can be read
             made.get_partition_key_values()  # and lies as the partition format says
@@ -209,7 +216,11 @@ class FileDatasetFactory:
 
     @staticmethod
     def upload_directory(
-        src_dir: Any, target: Any, pattern: str | None = None, overwrite: bool = False, show_progress: bool = True
+        src_dir: str | os.PathLike[str],
+        target: Place,
+        pattern: str | None = None,
+        overwrite: bool = False,
+        show_progress: bool = True,
     ) -> FileDataset:
         """Copy a folder to a place in a datastore; the dataset of what is there then."""
         from lapis.domain.data import glob_matcher
@@ -238,9 +249,11 @@ class FileDatasetFactory:
 AbstractDataset.File = FileDatasetFactory
 
 
-def _is_many(path: Any) -> bool:
+def _places(path: Any) -> Iterable[Any]:
     """A tuple is one place, (datastore, path), unless its parts are places themselves."""
-    return isinstance(path, tuple) and not (len(path) == 2 and isinstance(path[0], AbstractDatastore))
+    if isinstance(path, tuple):
+        return [path] if len(path) == 2 and isinstance(path[0], AbstractDatastore) else path
+    return path if isinstance(path, (list, set)) else [path]
 
 
 def _source(path: Any) -> tuple[dict[str, Any], Workspace | None]:
@@ -249,7 +262,7 @@ def _source(path: Any) -> tuple[dict[str, Any], Workspace | None]:
     if isinstance(path, DataReference):
         return _in_store(path.datastore, path.path_on_datastore or ""), path.datastore.workspace
     if isinstance(path, DataPath):
-        return _in_store(path._datastore, path.path_on_datastore or ""), path._datastore.workspace
+        return _in_store(path._store, path.path_on_datastore or ""), path._store.workspace
     if isinstance(path, os.PathLike):
         path = os.fspath(path)
     if not isinstance(path, str) or not path.strip():

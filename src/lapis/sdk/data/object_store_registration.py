@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lapis.domain.data import check_datastore_name
 from lapis.domain.object_store import BLOB, FILES, GCS, LAKE, S3, SHARE, check_object_store
 from lapis.errors import UserErrorException
 from lapis.sdk.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from lapis.sdk.data.datastore import (
+        AzureBlobDatastore,
+        AzureDataLakeGen2Datastore,
+        AzureFileDatastore,
+        GcsDatastore,
+        S3Datastore,
+        SmbDatastore,
+    )
 
 
 class ObjectStoreRegistration:
@@ -28,14 +38,17 @@ class ObjectStoreRegistration:
         grant_workspace_access: bool = False,
         subscription_id: str | None = None,
         resource_group: str | None = None,
-    ) -> Any:
+    ) -> AzureBlobDatastore:
         """A container of Azure Blob Storage; with neither key nor token a public one."""
         if sas_token and account_key:
             raise UserErrorException("Give sas_token or account_key, not both.")
         options = {"account_name": account_name, "protocol": protocol, "endpoint": endpoint}
         credentials = {"account_key": account_key, "sas_token": sas_token}
         more = {"create": create_if_not_exists, "skip_validation": skip_validation, "overwrite": overwrite}
-        return _register(workspace, datastore_name, BLOB, f"az://{container_name}", options, credentials, more)
+        made: AzureBlobDatastore = _register(
+            workspace, datastore_name, BLOB, f"az://{container_name}", options, credentials, more
+        )
+        return made
 
     @staticmethod
     def register_azure_data_lake_gen2(
@@ -54,7 +67,7 @@ class ObjectStoreRegistration:
         subscription_id: str | None = None,
         resource_group: str | None = None,
         grant_workspace_access: bool = False,
-    ) -> Any:
+    ) -> AzureDataLakeGen2Datastore:
         """A file system of a Data Lake, opened by a service principal."""
         if not (tenant_id and client_id and client_secret):
             raise UserErrorException(
@@ -70,7 +83,10 @@ class ObjectStoreRegistration:
             "authority_url": authority_url,
         }
         secret, more = {"client_secret": client_secret}, {"overwrite": overwrite}
-        return _register(workspace, datastore_name, LAKE, f"az://{filesystem}", options, secret, more)
+        made: AzureDataLakeGen2Datastore = _register(
+            workspace, datastore_name, LAKE, f"az://{filesystem}", options, secret, more
+        )
+        return made
 
     @staticmethod
     def register_azure_file_share(
@@ -85,7 +101,7 @@ class ObjectStoreRegistration:
         overwrite: bool = False,
         create_if_not_exists: bool = False,
         skip_validation: bool = False,
-    ) -> Any:
+    ) -> AzureFileDatastore:
         """A share of Azure Files, or one that you own by an `endpoint` such as `nas.lab.lan:445`, read over SMB."""
         if sas_token or not account_key:
             raise UserErrorException(
@@ -96,7 +112,10 @@ class ObjectStoreRegistration:
         options = {"account_name": account_name, "protocol": protocol, "endpoint": endpoint}
         more = {"create": create_if_not_exists, "skip_validation": skip_validation, "overwrite": overwrite}
         key = {"account_key": account_key}
-        return _register(workspace, datastore_name, FILES, f"smb://{file_share_name}", options, key, more)
+        made: AzureFileDatastore = _register(
+            workspace, datastore_name, FILES, f"smb://{file_share_name}", options, key, more
+        )
+        return made
 
     @staticmethod
     def register_smb_share(
@@ -109,12 +128,13 @@ class ObjectStoreRegistration:
         encrypt: bool = True,
         overwrite: bool = False,
         skip_validation: bool = False,
-    ) -> Any:
+    ) -> SmbDatastore:
         """Lapis' own: a share of a Windows or Samba server. `host` may have a port, `user` a domain: `LAB\\\\ann`."""
         options = {"endpoint": host, "user": user, "encrypt": None if encrypt else "no"}
         more = {"overwrite": overwrite, "skip_validation": skip_validation}
         secret = {"password": password}
-        return _register(workspace, datastore_name, SHARE, f"smb://{share}", options, secret, more)
+        made: SmbDatastore = _register(workspace, datastore_name, SHARE, f"smb://{share}", options, secret, more)
+        return made
 
     @staticmethod
     def register_s3_bucket(
@@ -127,12 +147,13 @@ class ObjectStoreRegistration:
         region: str | None = None,
         overwrite: bool = False,
         skip_validation: bool = False,
-    ) -> Any:
+    ) -> S3Datastore:
         """Lapis' own: a bucket of Amazon S3, or of another server by its `endpoint`; without keys a public one."""
         options = {"endpoint": endpoint, "region": region}
         credentials = {"access_key": access_key, "secret_key": secret_key}
         more = {"overwrite": overwrite, "skip_validation": skip_validation}
-        return _register(workspace, datastore_name, S3, f"s3://{bucket}", options, credentials, more)
+        made: S3Datastore = _register(workspace, datastore_name, S3, f"s3://{bucket}", options, credentials, more)
+        return made
 
     @staticmethod
     def register_gcs_bucket(
@@ -144,12 +165,13 @@ class ObjectStoreRegistration:
         endpoint: str | None = None,
         overwrite: bool = False,
         skip_validation: bool = False,
-    ) -> Any:
+    ) -> GcsDatastore:
         """Lapis' own: a bucket of Google Cloud Storage. `service_account` is the path or the content of a key file."""
         options = {"project": project, "endpoint": endpoint}
         credentials = {"service_account": _key_file(service_account)}
         more = {"overwrite": overwrite, "skip_validation": skip_validation}
-        return _register(workspace, datastore_name, GCS, f"gs://{bucket}", options, credentials, more)
+        made: GcsDatastore = _register(workspace, datastore_name, GCS, f"gs://{bucket}", options, credentials, more)
+        return made
 
 
 def _register(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, TypeVar
 from uuid import uuid4
 
 from lapis.domain.data import check_dataset_name, check_output_name, output_place
@@ -12,7 +12,13 @@ from lapis.errors import UserErrorException
 from lapis.files.path_columns import check_format
 from lapis.sdk.data.consumption import MOUNT
 
+if TYPE_CHECKING:
+    from lapis.sdk.data.consumption import DatasetConsumptionConfig
+    from lapis.sdk.data.output_table_config import OutputTabularDatasetConfig
+    from lapis.tables.types import DataType, PromoteHeadersBehavior
+
 UPLOAD = "upload"
+_Self = TypeVar("_Self", bound="OutputDatasetConfig")
 
 
 class RegistrationConfiguration:
@@ -32,7 +38,7 @@ class MountOptions:
 class UploadOptions:
     """Whether files that are in the datastore are replaced, and which of the written files go there."""
 
-    def __init__(self, overwrite: bool = False, source_globs: Any = None) -> None:
+    def __init__(self, overwrite: bool = False, source_globs: str | Iterable[str] | None = None) -> None:
         globs = [source_globs] if isinstance(source_globs, str) else list(source_globs or [])
         if not all(isinstance(glob, str) and glob for glob in globs):
             raise UserErrorException(f"source_globs is a list of patterns such as '*.csv', not {source_globs!r}.")
@@ -51,7 +57,7 @@ class OutputDatasetConfig:
         self.arg_val = f"DatasetOutputConfig:{self._name}"
         self._registration: RegistrationConfiguration | None = None
         self.destination: Any = None
-        self.source: Any = None
+        self.source: str | None = None
         self._options: UploadOptions | None = None
         self._glob: str | None = None  # which of the written files the dataset is made of
 
@@ -59,13 +65,15 @@ class OutputDatasetConfig:
     def name(self) -> str:
         return self._name
 
-    def register_on_complete(self, name: str, description: str | None = None, tags: Any = None) -> Any:
+    def register_on_complete(
+        self: _Self, name: str, description: str | None = None, tags: Mapping[str, Any] | None = None
+    ) -> _Self:
         """Register what was written under a name, as its next version, when the run completes. A new configuration."""
         changed = copy.copy(self)
         changed._registration = RegistrationConfiguration(name, description, tags)
         return changed
 
-    def as_input(self, name: str | None = None) -> Any:
+    def as_input(self, name: str | None = None) -> DatasetConsumptionConfig:
         """What this output holds, as the input of a later step."""
         from lapis.sdk.data.consumption import DatasetConsumptionConfig
 
@@ -89,11 +97,11 @@ class TransformationMixin:
         self,
         include_path: bool = False,
         separator: str = ",",
-        header: Any = True,
+        header: PromoteHeadersBehavior | bool = True,
         partition_format: str | None = None,
         path_glob: str | None = None,
-        set_column_types: Any = None,
-    ) -> Any:
+        set_column_types: Mapping[str, DataType] | None = None,
+    ) -> OutputTabularDatasetConfig:
         """The same output, kept as a table of rows whose values are separated by a character."""
         from lapis.sdk.data.output_table_config import OutputTabularDatasetConfig
         from lapis.sdk.data.tabular_factory import delimited
@@ -106,8 +114,8 @@ class TransformationMixin:
         include_path: bool = False,
         partition_format: str | None = None,
         path_glob: str | None = None,
-        set_column_types: Any = None,
-    ) -> Any:
+        set_column_types: Mapping[str, DataType] | None = None,
+    ) -> OutputTabularDatasetConfig:
         """The same output, kept as a table of Parquet files."""
         from lapis.sdk.data.output_table_config import OutputTabularDatasetConfig
         from lapis.sdk.data.tabular_factory import in_parquet
@@ -145,7 +153,9 @@ class OutputFileDatasetConfig(OutputDatasetConfig, TransformationMixin):
         changed.mode, changed._options = MOUNT, None
         return changed
 
-    def as_upload(self, overwrite: bool = False, source_globs: Any = None) -> OutputFileDatasetConfig:
+    def as_upload(
+        self, overwrite: bool = False, source_globs: str | Iterable[str] | None = None
+    ) -> OutputFileDatasetConfig:
         """What the script wrote is copied to the destination when it has ended."""
         changed = copy.copy(self)
         changed.mode, changed._options = UPLOAD, UploadOptions(overwrite, source_globs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Iterable, Sequence
 
 from lapis.domain.data import check_glob
 from lapis.errors import UserErrorException
@@ -35,16 +35,18 @@ class OutputTabularDatasetConfig(OutputDatasetConfig):
     def as_mount(self) -> OutputTabularDatasetConfig:
         return self._with(mode=MOUNT, _options=None)
 
-    def as_upload(self, overwrite: bool = False, source_globs: Any = None) -> OutputTabularDatasetConfig:
+    def as_upload(
+        self, overwrite: bool = False, source_globs: str | Iterable[str] | None = None
+    ) -> OutputTabularDatasetConfig:
         return self._with(mode=UPLOAD, _options=UploadOptions(overwrite, source_globs))
 
     def as_input(self, name: str | None = None) -> DatasetConsumptionConfig:
         return DatasetConsumptionConfig(name or self.name, self, DIRECT)
 
-    def keep_columns(self, columns: Any) -> OutputTabularDatasetConfig:
+    def keep_columns(self, columns: str | Sequence[str]) -> OutputTabularDatasetConfig:
         return self._with_step(op="keep", columns=column_names("keep_columns", columns))
 
-    def drop_columns(self, columns: Any) -> OutputTabularDatasetConfig:
+    def drop_columns(self, columns: str | Sequence[str]) -> OutputTabularDatasetConfig:
         return self._with_step(op="drop", columns=column_names("drop_columns", columns))
 
     def random_split(

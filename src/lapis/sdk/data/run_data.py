@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Mapping, NamedTuple
+from dataclasses import replace
+from typing import Any, Mapping, NamedTuple, TypeVar
 
 from lapis.domain import settings as settings_module
 from lapis.domain.data import (
@@ -13,6 +14,7 @@ from lapis.domain.data import (
     output_place,
     parse_mirrors,
 )
+from lapis.domain.job import DatasetInput, InDatastore, Input, InputName, Output, Reference, Registration, Word
 from lapis.errors import UserErrorException
 from lapis.sdk.data.abstract_dataset import AbstractDataset
 from lapis.sdk.data.consumption import DIRECT, DatasetConsumptionConfig
@@ -21,10 +23,12 @@ from lapis.sdk.data.file_dataset import FileDataset
 from lapis.sdk.data.output_dataset_config import OutputDatasetConfig, UploadOptions
 from lapis.sdk.data.tabular_dataset import TabularDataset
 
+Found = TypeVar("Found", Input, Output)
+
 
 class RunData(NamedTuple):
-    inputs: list[dict[str, Any]]
-    outputs: list[dict[str, Any]]
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
     uses: list[tuple[str, str, str]]  # asset id, role, name: lineage
 
 
@@ -32,7 +36,7 @@ def is_data(value: Any) -> bool:
     return isinstance(value, (DatasetConsumptionConfig, OutputDatasetConfig, DataReference, AbstractDataset))
 
 
-def as_argument(value: Any) -> Any:
+def as_argument(value: Any) -> Word:
     """What stands in the command line until the agent knows the path."""
     if isinstance(value, DataReference):
         return str(value)  # a variable: the agent sets it
@@ -40,16 +44,15 @@ def as_argument(value: Any) -> Any:
         raise UserErrorException("A table in arguments needs a name to get it by: dataset.as_named_input('name').")
     if isinstance(value, FileDataset):
         raise UserErrorException("A dataset in arguments needs a way to get it: dataset.as_mount() or as_download().")
-    return {"input": value.name}
+    return InputName(value.name)
 
 
-def with_names(words: list[Any], data: RunData) -> list[Any]:
+def with_names(words: tuple[Word, ...], data: RunData) -> tuple[Word, ...]:
     """Words that stand for inputs and outputs as such: so they are written in files of run configurations."""
-    known = {
-        f"DatasetConsumptionConfig:{each['name']}": each["name"] for each in data.inputs if each["type"] == "dataset"
-    }
-    known.update((f"DatasetOutputConfig:{each['name']}", each["name"]) for each in data.outputs)
-    return [{"input": known[word]} if isinstance(word, str) and word in known else word for word in words]
+    datasets = [each.name for each in data.inputs if isinstance(each, DatasetInput)]
+    known = {f"DatasetConsumptionConfig:{name}": name for name in datasets}
+    known.update((f"DatasetOutputConfig:{each.name}", each.name) for each in data.outputs)
+    return tuple(InputName(known[word]) if isinstance(word, str) and word in known else word for word in words)
 
 
 def checked_mirrors() -> str | None:
@@ -67,46 +70,49 @@ def checked_mount() -> str | None:
 
 def collect(arguments: list[Any], references: Mapping[str, Any], workspace: Any, run_id: str) -> RunData:
     """Everything that the arguments and the run configuration's data_references name, each once."""
-    inputs: dict[str, dict[str, Any]] = {}
-    outputs: dict[str, dict[str, Any]] = {}
-    read: dict[str, AbstractDataset] = {}
+    inputs: dict[str, Input] = {}
+    outputs: dict[str, Output] = {}
+    read: dict[str, tuple[DatasetInput, AbstractDataset]] = {}
     for value in arguments:
         if isinstance(value, DatasetConsumptionConfig):
-            _add("input", inputs, value.name, _dataset(value, workspace))
+            found = _dataset(value, workspace)
+            _add("input", inputs, value.name, found)
             if value.dataset._workspace == workspace:
-                read[value.name] = value.dataset
+                read[value.name] = found, value.dataset
         elif isinstance(value, OutputDatasetConfig):
             _add("output", outputs, value.name, _output(value, workspace, run_id))
         elif isinstance(value, DataReference):
             name = value.data_reference_name
-            place = _reference(
-                name, value.datastore, value.path_on_datastore, value.mode, value.path_on_compute, value.overwrite
-            )
-            _add("data reference", inputs, "$" + name, place)
+            place = _place(value.datastore, value.path_on_datastore)
+            reference = Reference(name, value.mode, place, value.path_on_compute, bool(value.overwrite))
+            _add("data reference", inputs, "$" + name, reference)
     for name, config in references.items():
         from lapis.sdk.data.datastore import Datastore
 
         store = Datastore(workspace, config.data_store_name)
         path_on_compute = check_path_on_compute(config.path_on_compute)
-        place = _reference(name, store, config.path_on_data_store, config.mode, path_on_compute, config.overwrite)
-        _add("data reference", inputs, "$" + check_reference_name(name), place)
+        place = _place(store, config.path_on_data_store)
+        reference = Reference(name, config.mode, place, path_on_compute, bool(config.overwrite))
+        _add("data reference", inputs, "$" + check_reference_name(name), reference)
     both = sorted(inputs.keys() & outputs.keys())
     if both:
         raise UserErrorException(f"'{both[0]}' names an input and an output of the run. Rename one of them.")
-    for name, dataset in read.items():  # the last thing: what is wrong was found before
-        inputs[name]["dataset_id"] = dataset._saved_in(workspace)
-    uses = [(inputs[name]["dataset_id"], "input", name) for name in read]
-    return RunData(list(inputs.values()), list(outputs.values()), uses)
+    uses = []
+    for name, (found, dataset) in read.items():  # the last thing: what is wrong was found before
+        dataset_id = dataset._saved_in(workspace)
+        inputs[name] = replace(found, dataset_id=dataset_id)
+        uses.append((dataset_id, "input", name))
+    return RunData(tuple(inputs.values()), tuple(outputs.values()), uses)
 
 
-def _add(what: str, found: dict[str, dict[str, Any]], name: str, value: dict[str, Any]) -> None:
+def _add(what: str, found: dict[str, Found], name: str, value: Found) -> None:
     """The same again is the same; something else under one name would hide what was there."""
     if found.setdefault(name, value) != value:
         shown = name.lstrip("$")
         raise UserErrorException(f"Two different {what}s of the run are named '{shown}'. Rename one of them.")
 
 
-def _dataset(value: DatasetConsumptionConfig, workspace: Any) -> dict[str, Any]:
+def _dataset(value: DatasetConsumptionConfig, workspace: Any) -> DatasetInput:
     dataset = value.dataset
     if isinstance(dataset, OutputDatasetConfig):
         raise UserErrorException(
@@ -130,19 +136,17 @@ def _dataset(value: DatasetConsumptionConfig, workspace: Any) -> dict[str, Any]:
     stores = {s["datastore"] for s in dataset._definition["sources"] if s["kind"] == STORE}
     from lapis.sdk.data.datastore import Datastore
 
-    return {
-        "type": "dataset",
-        "name": value.name,
-        "mode": value.mode,
-        "path_on_compute": value.path_on_compute,
-        "definition": dataset._definition,
-        "dataset_id": None,
-        "folders": {name: Datastore.get(dataset._workspace, name)._folder_or_none() for name in sorted(stores)},
-    }
+    return DatasetInput(
+        name=value.name,
+        mode=value.mode,
+        definition=dataset._definition,
+        path_on_compute=value.path_on_compute,
+        folders={name: Datastore.get(dataset._workspace, name)._folder_or_none() for name in sorted(stores)},
+    )
 
 
-def _output(value: OutputDatasetConfig, workspace: Any, run_id: str) -> dict[str, Any]:
-    """As a reference to write to, with what becomes of it when the run has completed."""
+def _output(value: OutputDatasetConfig, workspace: Any, run_id: str) -> Output:
+    """Where it is written to, and what becomes of it when the run has completed."""
     from lapis.sdk.data.datastore import Datastore
 
     if type(value) is OutputDatasetConfig:
@@ -152,14 +156,16 @@ def _output(value: OutputDatasetConfig, workspace: Any, run_id: str) -> dict[str
         raise UserErrorException(f"Output '{value.name}' goes to a datastore of workspace '{store.workspace.name}'.")
     path = output_place(template, run_id, value.name)
     options, registration = value._options or UploadOptions(), value._registration
-    place = _reference(value.name, store, path, value.mode, check_path_on_compute(value.source), options.overwrite)
-    return dict(
-        place,
-        type="output",
-        globs=options.source_globs,
-        glob=value._glob,
+    return Output(
+        name=value.name,
+        mode=value.mode,
+        place=_place(store, path),
         definition=value._definition({"kind": STORE, "datastore": store.name, "path": _joined(path, value._glob)}),
-        register=None if registration is None else dict(vars(registration)),
+        path_on_compute=check_path_on_compute(value.source),
+        overwrite=bool(options.overwrite),
+        globs=tuple(options.source_globs or ()),
+        glob=value._glob,
+        register=None if registration is None else Registration(**vars(registration)),
     )
 
 
@@ -167,20 +173,11 @@ def _joined(*parts: str | None) -> str:
     return "/".join(part for part in parts if part)
 
 
-def _reference(name: str, store: Any, path: Any, mode: str, path_on_compute: Any, overwrite: bool) -> dict[str, Any]:
+def _place(store: Any, path: Any) -> str | InDatastore:
     from lapis.domain.tree import check_path, resolve_under
 
     inside = (path or "").strip("/")
     root = store._folder_or_none()
     if root is None:
-        place: Any = {"datastore": store.name, "path": check_path(inside) if inside else ""}
-    else:
-        place = resolve_under(root, inside) if inside else os.path.realpath(root)
-    return {
-        "type": "reference",
-        "name": name,
-        "mode": mode,
-        "path_on_compute": path_on_compute,
-        "place": place,
-        "overwrite": bool(overwrite),
-    }
+        return InDatastore(store.name, check_path(inside) if inside else "")
+    return resolve_under(root, inside) if inside else os.path.realpath(root)

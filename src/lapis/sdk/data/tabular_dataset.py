@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from datetime import date, datetime, timedelta, timezone
-from typing import Any, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Callable, NoReturn, Sequence, overload
 
 from lapis.domain.data import LOCAL, QUERY, File, shown_url
 from lapis.errors import DatasetTimestampMissingError, NotThereYet, UserErrorException
@@ -14,6 +14,12 @@ from lapis.sdk.data.abstract_dataset import AbstractDataset
 from lapis.sdk.data.file_dataset import FileDataset, FileDatasetFactory
 from lapis.sdk.workspace.workspace import Workspace
 from lapis.tables.column_filter import Column, Condition, parts_of, utc
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+    from lapis.tables.engine import Table
 
 _NO_STREAMS = "Lapis has no columns that hold files. Dataset.File.from_files() makes a dataset of files."
 _NO_PROFILES = "to_pandas_dataframe().describe() says the same of its columns."
@@ -28,7 +34,7 @@ class TabularDataset(AbstractDataset):
 
     # -- rows out
 
-    def to_pandas_dataframe(self, on_error: str = "null", out_of_range_datetime: str = "null") -> Any:
+    def to_pandas_dataframe(self, on_error: str = "null", out_of_range_datetime: str = "null") -> pandas.DataFrame:
         """All rows, in memory. A value that is none of the type asked for is missing, or with 'fail' an error."""
         for name, choice in (("on_error", on_error), ("out_of_range_datetime", out_of_range_datetime)):
             if choice not in ("null", "fail"):
@@ -55,11 +61,17 @@ class TabularDataset(AbstractDataset):
 
     sample = AbstractDataset.take_sample
 
-    def filter(self, expression: Any) -> TabularDataset:
+    def filter(self, expression: Condition) -> TabularDataset:
         """The rows for which a condition holds: `ds.filter((ds['age'] > 30) & ~(ds['town'] == 'Ghent'))`."""
-        return self._with_step(op="filter", condition=parts_of(expression))  # type: ignore[no-any-return]
+        return self._with_step(op="filter", condition=parts_of(expression))
 
-    def __getitem__(self, key: Any) -> Any:
+    @overload
+    def __getitem__(self, key: str) -> Column: ...  # type: ignore[overload-overlap]  # a text is a sequence of texts too
+
+    @overload
+    def __getitem__(self, key: Sequence[str] | Condition) -> TabularDataset: ...
+
+    def __getitem__(self, key: str | Sequence[str] | Condition) -> Column | TabularDataset:
         """`ds['age']` is a column to make conditions of, `ds[['age', 'town']]` keeps columns, `ds[condition]` rows."""
         if isinstance(key, str):
             return Column(key)
@@ -71,17 +83,17 @@ class TabularDataset(AbstractDataset):
 
     # -- columns
 
-    def keep_columns(self, columns: Any, validate: bool = False) -> TabularDataset:
+    def keep_columns(self, columns: str | Sequence[str], validate: bool = False) -> TabularDataset:
         names = column_names("keep_columns", columns)
-        made: TabularDataset = self._with_step(op="keep", columns=names)
+        made = self._with_step(op="keep", columns=names)
         made._forget_timestamps(lambda name: name in names)
         if validate:
             made._columns()
         return made
 
-    def drop_columns(self, columns: Any) -> TabularDataset:
+    def drop_columns(self, columns: str | Sequence[str]) -> TabularDataset:
         names = column_names("drop_columns", columns)
-        made: TabularDataset = self._with_step(op="drop", columns=names)
+        made = self._with_step(op="drop", columns=names)
         made._forget_timestamps(lambda name: name not in names)
         return made
 
@@ -109,7 +121,7 @@ class TabularDataset(AbstractDataset):
         if fine is not None and fine == coarse:
             raise UserErrorException(f"timestamp and partition_timestamp are both '{fine}'; they must differ.")
         definition = dict(self._definition, timestamps={"timestamp": fine, "partition_timestamp": coarse})
-        made: TabularDataset = TabularDataset._of(definition, self._workspace)
+        made = TabularDataset._of(definition, self._workspace)
         if validate:
             made._check_timestamps()
         return made
@@ -137,12 +149,12 @@ class TabularDataset(AbstractDataset):
 
     def partition_by(
         self,
-        partition_keys: Any,
+        partition_keys: str | Sequence[str],
         target: Any,
         name: str | None = None,
         show_progress: bool = True,
         partition_as_file_dataset: bool = False,
-    ) -> Any:
+    ) -> TabularDataset:
         """Write the rows to a place in a datastore, in Parquet files by the values of some columns; the new dataset."""
         import tempfile
 
@@ -166,34 +178,34 @@ class TabularDataset(AbstractDataset):
 
     def download(
         self, stream_column: Any, target_path: Any = None, overwrite: bool = False, ignore_not_found: bool = True
-    ) -> Any:
+    ) -> NoReturn:
         raise NotThereYet("TabularDataset.download", _NO_STREAMS)
 
-    def mount(self, stream_column: Any, mount_point: Any = None) -> Any:
+    def mount(self, stream_column: Any, mount_point: Any = None) -> NoReturn:
         raise NotThereYet("TabularDataset.mount", _NO_STREAMS)
 
-    def get_profile(self, workspace: Any = None) -> Any:
+    def get_profile(self, workspace: Workspace | None = None) -> NoReturn:
         raise NotThereYet("TabularDataset.get_profile", _NO_PROFILES)
 
-    def get_profile_runs(self, workspace: Any = None) -> Any:
+    def get_profile_runs(self, workspace: Workspace | None = None) -> NoReturn:
         raise NotThereYet("TabularDataset.get_profile_runs", _NO_PROFILES)
 
-    def submit_profile_run(self, compute_target: Any, experiment: Any, cache_datastore_name: Any = None) -> Any:
+    def submit_profile_run(self, compute_target: Any, experiment: Any, cache_datastore_name: Any = None) -> NoReturn:
         raise NotThereYet("TabularDataset.submit_profile_run", _NO_PROFILES)
 
     def to_dask_dataframe(
         self, sample_size: int = 10000, dtypes: Any = None, on_error: str = "null", out_of_range_datetime: str = "null"
-    ) -> Any:
+    ) -> NoReturn:
         raise NotThereYet("TabularDataset.to_dask_dataframe", _BY_FILE)
 
-    def to_spark_dataframe(self) -> Any:
+    def to_spark_dataframe(self) -> NoReturn:
         raise NotThereYet("TabularDataset.to_spark_dataframe", _BY_FILE)
 
     # -- inside
 
     def _as_files(self) -> FileDataset:
         sources = {"type": "file", "sources": self._definition["sources"], "steps": []}
-        return FileDataset._of(sources, self._workspace)  # type: ignore[no-any-return]
+        return FileDataset._of(sources, self._workspace)
 
     def _files(self) -> list[File]:
         return self._as_files()._files()
@@ -212,7 +224,7 @@ class TabularDataset(AbstractDataset):
         self._belongs_to(workspace)
         return [] if self._query else self._as_files()._recorded(workspace)
 
-    def _table(self, on_error: str = "null") -> Any:
+    def _table(self, on_error: str = "null") -> Table:
         from lapis.tables import engine
 
         return engine.Table(self._definition, self._table_query() or self._table_files(), on_error)
@@ -244,7 +256,7 @@ class TabularDataset(AbstractDataset):
             raise UserErrorException("The dataset holds no file.")
         return files
 
-    def _columns(self) -> Any:
+    def _columns(self) -> pyarrow.Schema:
         """Its schema. The first rows are read for it: an error where they cannot be."""
         return self._table().schema()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 from lapis.domain.data import QUERY
 from lapis.errors import DatasetValidationError, NotThereYet, UserErrorException
@@ -17,21 +17,27 @@ from lapis.sdk.data.tabular_dataset import TabularDataset
 from lapis.tables.query_result import driver_of
 from lapis.tables.types import column_types, encoding_name, header_behaviour
 
+if TYPE_CHECKING:
+    import pandas
+
+    from lapis.sdk.data.file_dataset import Place
+    from lapis.tables.types import DataType, FileEncoding, PromoteHeadersBehavior
+
 
 class TabularDatasetFactory:
     @staticmethod
     def from_delimited_files(
-        path: Any,
+        path: Place | Sequence[Place],
         validate: bool = True,
         include_path: bool = False,
         infer_column_types: bool = True,
-        set_column_types: Any = None,
+        set_column_types: Mapping[str, DataType] | None = None,
         separator: str = ",",
-        header: Any = True,
+        header: PromoteHeadersBehavior | bool = True,
         partition_format: str | None = None,
         support_multi_line: bool = False,
         empty_as_string: bool = False,
-        encoding: Any = "utf8",
+        encoding: FileEncoding | str = "utf8",
     ) -> TabularDataset:
         """Files of rows whose values are separated by a character. With `validate` their first rows are read at once.
 
@@ -45,23 +51,23 @@ class TabularDatasetFactory:
 
     @staticmethod
     def from_parquet_files(
-        path: Any,
+        path: Place | Sequence[Place],
         validate: bool = True,
         include_path: bool = False,
-        set_column_types: Any = None,
+        set_column_types: Mapping[str, DataType] | None = None,
         partition_format: str | None = None,
     ) -> TabularDataset:
         return _made(path, validate, in_parquet(set_column_types, include_path, partition_format))
 
     @staticmethod
     def from_json_lines_files(
-        path: Any,
+        path: Place | Sequence[Place],
         validate: bool = True,
         include_path: bool = False,
-        set_column_types: Any = None,
+        set_column_types: Mapping[str, DataType] | None = None,
         partition_format: str | None = None,
         invalid_lines: str = "error",
-        encoding: Any = "utf8",
+        encoding: FileEncoding | str = "utf8",
     ) -> TabularDataset:
         """Files with one JSON object on each line. A line that is none is an error, or dropped."""
         if invalid_lines not in ("error", "drop"):
@@ -100,11 +106,11 @@ class TabularDatasetFactory:
 
     @staticmethod
     def register_pandas_dataframe(
-        dataframe: Any,
+        dataframe: pandas.DataFrame,
         target: Any,
         name: str,
         description: str | None = None,
-        tags: Any = None,
+        tags: Mapping[str, Any] | None = None,
         show_progress: bool = True,
         row_group_size: int | None = None,
         make_target_path_unique: bool = True,
@@ -132,7 +138,7 @@ class TabularDatasetFactory:
                 raise UserErrorException(f"The data frame cannot be written as Parquet: {error}") from None
             store.upload_files([written], None, inside or None, True, show_progress)
         made = TabularDatasetFactory.from_parquet_files((store, f"{inside}/part-00000.parquet".lstrip("/")))
-        return made.register(store.workspace, name, description, tags, create_new_version=True)  # type: ignore[no-any-return]
+        return made.register(store.workspace, name, description, tags, create_new_version=True)
 
     @staticmethod
     def register_dask_dataframe(
@@ -199,7 +205,7 @@ def _defined(sources: list[Any], reader: dict[str, Any], workspace: Any, validat
 def _store_and_query(query: Any) -> tuple[DatabaseDatastore, str]:
     from lapis.sdk.data.data_reference import DataPath
 
-    pair = (query._datastore, query.path_on_datastore) if isinstance(query, DataPath) else query
+    pair: Any = (query._store, query.path_on_datastore) if isinstance(query, DataPath) else query
     if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], AbstractDatastore):
         raise UserErrorException(f"query must be (datastore, 'select ...') or a DataPath of them, not {query!r}.")
     store, text = pair

@@ -6,7 +6,7 @@ import copy
 import json
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterable
 
 from lapis.errors import NotFound, UserErrorException
 from lapis.sdk.config.run_config_element import Field, RunConfigElement, section
@@ -31,6 +31,7 @@ from lapis.sdk.environments.pip_requirements import read_pip_requirements
 
 if TYPE_CHECKING:
     from lapis.sdk.environments.environment_builds import DockerImageDetails, ImageBuildDetails
+    from lapis.sdk.workspace.workspace import Workspace
 
 ENVIRONMENT_FILE_NAME = "azureml_environment.json"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,255}$")
@@ -208,50 +209,50 @@ class Environment(RunConfigElement):
     # With a workspace
 
     @staticmethod
-    def get(workspace: Any, name: str, version: str | None = None, label: str | None = None) -> Environment:
+    def get(workspace: Workspace, name: str, version: str | None = None, label: str | None = None) -> Environment:
         """Return a registered or curated environment: this version, the one with this label, or the newest."""
         from lapis.sdk.environments import environment_registry
 
         return environment_registry.get(workspace, name, version, label)
 
     @staticmethod
-    def list(workspace: Any) -> dict[str, Environment]:
+    def list(workspace: Workspace) -> dict[str, Environment]:
         """Return the newest version of each environment by its name, the curated ones too."""
         from lapis.sdk.environments import environment_registry
 
         return environment_registry.all_of(workspace)
 
     @staticmethod
-    def label(workspace: Any, name: str, version: str, labels: Any) -> None:
+    def label(workspace: Workspace, name: str, version: str, labels: str | Iterable[str]) -> None:
         """Put labels on a version. A label is on one version of a name at most: it moves."""
         from lapis.sdk.environments import environment_registry
 
         environment_registry.label(workspace, name, version, labels)
 
-    def register(self, workspace: Any) -> Environment:
+    def register(self, workspace: Workspace) -> Environment:
         """Keep it in the workspace and return it with its version: the next, or the same for the same definition."""
         from lapis.sdk.environments import environment_registry
 
         return environment_registry.register(workspace, self)
 
-    def build(self, workspace: Any, image_build_compute: str | None = None) -> ImageBuildDetails:
+    def build(self, workspace: Workspace, image_build_compute: str | None = None) -> ImageBuildDetails:
         """Have it built now, before a run needs it. It is built where runs execute, whatever the compute."""
         from lapis.sdk.environments import environment_builds
 
         return environment_builds.build(workspace, self)
 
-    def build_local(self, workspace: Any, platform: Any = None, **kwargs: Any) -> str:
+    def build_local(self, workspace: Workspace, platform: DockerImagePlatform | None = None, **kwargs: Any) -> str:
         """Build it, show the log as it grows, and return the log."""
         return self.build(workspace).wait_for_completion(show_output=True).get_log()
 
-    def get_image_details(self, workspace: Any) -> DockerImageDetails:
+    def get_image_details(self, workspace: Workspace) -> DockerImageDetails:
         """Return where it is or would be built, and what from."""
         from lapis.sdk.environments import environment_builds
 
         return environment_builds.image_details(workspace, self)
 
     @staticmethod
-    def add_private_pip_wheel(workspace: Any, file_path: str, exist_ok: bool = False) -> str:
+    def add_private_pip_wheel(workspace: Workspace, file_path: str, exist_ok: bool = False) -> str:
         """Keep a wheel in the workspace and return its address, for `add_pip_package`."""
         from lapis.sdk.environments.environment_files import add_wheel
 
@@ -275,7 +276,7 @@ class EnvironmentReference(RunConfigElement):
     def _blank(cls) -> Any:
         return cls(None)  # type: ignore[arg-type]  # the name is read next
 
-    def get_environment(self, workspace: Any) -> Environment:
+    def get_environment(self, workspace: Workspace) -> Environment:
         return Environment.get(workspace, self.name, self.version)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Dict
 
 from lapis.domain.environment import called
 from lapis.errors import ActivityFailedException, UserErrorException
@@ -11,22 +11,23 @@ from lapis.sdk.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from lapis.sdk.environments.environment import Environment
+    from lapis.sdk.workspace.workspace import Workspace
 
 RUNNING, FAILED = "Running", "Failed"
 _LOOK_EVERY = 0.25  # seconds; a build takes some
 
 
-def build(workspace: Any, environment: Environment) -> ImageBuildDetails:
+def build(workspace: Workspace, environment: Environment) -> ImageBuildDetails:
     """Have the server build it, if it is not built yet; returns once the packages are resolved."""
     started = _ask(workspace, environment, "/environments/builds")
     return ImageBuildDetails(workspace, f"{workspace._base}/environments/builds/{started['id']}", None, started["id"])
 
 
-def image_details(workspace: Any, environment: Environment) -> DockerImageDetails:
+def image_details(workspace: Workspace, environment: Environment) -> DockerImageDetails:
     return DockerImageDetails(_ask(workspace, environment, "/environments/details"))
 
 
-def _ask(workspace: Any, environment: Environment, path: str) -> Any:
+def _ask(workspace: Workspace, environment: Environment, path: str) -> Any:
     from lapis.sdk.environments.environment_resolution import resolve, wish
 
     if not isinstance(workspace, Workspace):
@@ -104,14 +105,14 @@ class ImageBuildDetails:
         return f"ImageBuildDetails(build_id={self.build_id!r})"
 
 
-class DockerImageDetails(dict):  # type: ignore[type-arg]  # 3.7 has no dict[str, Any] at run time
+class DockerImageDetails(Dict[str, Any]):
     """What is known of the image of an environment; in Lapis, of the folder that stands for it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
 
     @property
-    def image(self) -> Any:
+    def image(self) -> dict[str, Any] | None:
         return self.get("dockerImage")
 
     @property
@@ -119,21 +120,21 @@ class DockerImageDetails(dict):  # type: ignore[type-arg]  # 3.7 has no dict[str
         return bool(self.get("imageExistsInRegistry"))
 
     @property
-    def dockerfile(self) -> Any:
+    def dockerfile(self) -> str | None:
         return self.get("dockerfile")
 
     @property
-    def registry(self) -> Any:
+    def registry(self) -> dict[str, Any] | None:
         return (self.image or {}).get("registry")
 
     @property
-    def repository(self) -> Any:
+    def repository(self) -> str | None:
         return (self.image or {}).get("name")
 
     @property
-    def interpreter_path(self) -> Any:
+    def interpreter_path(self) -> str | None:
         return (self.get("pythonEnvironment") or {}).get("interpreterPath")
 
     @property
-    def environment_path(self) -> Any:
+    def environment_path(self) -> str | None:
         return (self.get("pythonEnvironment") or {}).get("condaEnvironmentPath")

@@ -9,24 +9,25 @@ from lapis.sdk.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from lapis.sdk.environments.environment import Environment
+    from lapis.sdk.workspace.workspace import Workspace
 
 _KEPT_FOR_CURATED = "azureml"  # in any case
 
 
-def get(workspace: Any, name: Any, version: Any = None, label: Any = None) -> Environment:
+def get(workspace: Workspace, name: Any, version: Any = None, label: Any = None) -> Environment:
     if version is not None and label is not None:
         raise UserErrorException(f"Environment.get takes a version or a label, not both ({version!r} and {label!r}).")
     query = {"version": None if version is None else str(version), "label": label}
     return _from_view(_call(workspace, "GET", "/" + _checked_name(name), query=query))
 
 
-def all_of(workspace: Any) -> dict[str, Environment]:
+def all_of(workspace: Workspace) -> dict[str, Environment]:
     """The newest version of each by its name, the curated ones too."""
     views = _call(workspace, "GET", "")["environments"]
     return {view["name"]: _from_view(view) for view in views}
 
 
-def register(workspace: Any, environment: Environment) -> Environment:
+def register(workspace: Workspace, environment: Environment) -> Environment:
     name = _checked_name(environment.name)
     if name.lower().startswith(_KEPT_FOR_CURATED):
         raise UserErrorException(
@@ -36,14 +37,14 @@ def register(workspace: Any, environment: Environment) -> Environment:
     return _from_view(_call(workspace, "POST", "", {"definition": environment._to_dict()}))
 
 
-def label(workspace: Any, name: Any, version: Any, labels: Any) -> None:
+def label(workspace: Workspace, name: Any, version: Any, labels: Any) -> None:
     if isinstance(labels, str) or not all(isinstance(each, str) and each for each in labels or ()):
         raise UserErrorException(f"labels must be a list of words, such as ['production'], not {labels!r}.")
     body = {"version": str(version), "labels": list(labels or ())}
     _call(workspace, "POST", f"/{_checked_name(name)}/labels", body)
 
 
-def _call(workspace: Any, method: str, path: str, body: Any = None, query: Any = None) -> Any:
+def _call(workspace: Workspace, method: str, path: str, body: Any = None, query: Any = None) -> Any:
     if not isinstance(workspace, Workspace):
         raise UserErrorException(f"workspace must be a Workspace, not {type(workspace).__name__}.")
     return workspace._client.call(method, f"{workspace._base}/environments{path}", body, query=query)

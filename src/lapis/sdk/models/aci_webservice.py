@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, Iterable, NoReturn, Sequence
 
-from lapis.domain import services as rules
+from lapis.domain.service_settings import ACI, ServiceSettings
 from lapis.errors import WebserviceException
 from lapis.sdk.models import deployment
 from lapis.sdk.models.deployment_config import AciServiceDeploymentConfiguration
 from lapis.sdk.models.service_parts import ContainerResourceRequirements, EncryptionProperties, VnetConfiguration
 from lapis.sdk.models.webservice import Webservice
 
+if TYPE_CHECKING:
+    from lapis.sdk.models.image import Image
+    from lapis.sdk.models.inference_config import InferenceConfig
+    from lapis.sdk.models.model import Model
+
 
 class AciWebservice(Webservice):
-    _kind = rules.ACI
+    _kind = ACI
 
     @staticmethod
     def deploy_configuration(
         cpu_cores: float | None = None,
         memory_gb: float | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         location: str | None = None,
         auth_enabled: bool | None = None,
@@ -52,15 +57,15 @@ class AciWebservice(Webservice):
         """Send a request; the answer, parsed where it is JSON."""
         return super().run(input_data)
 
-    def get_token(self) -> Any:
+    def get_token(self) -> NoReturn:
         """A service of this kind has keys only, in Azure too."""
         raise WebserviceException("A service of AciWebservice is opened by keys, not by tokens. Use get_keys().")
 
     def update(
         self,
-        image: Any = None,
-        tags: Any = None,
-        properties: Any = None,
+        image: Image | None = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         auth_enabled: bool | None = None,
         ssl_enabled: bool | None = None,
@@ -68,8 +73,8 @@ class AciWebservice(Webservice):
         ssl_key_pem_file: str | None = None,
         ssl_cname: str | None = None,
         enable_app_insights: bool | None = None,
-        models: Any = None,
-        inference_config: Any = None,
+        models: Sequence[Model | str] | None = None,
+        inference_config: InferenceConfig | None = None,
     ) -> None:
         """Change what is given. New models or code are served once they are ready; until then the old ones are."""
         if ssl_enabled:
@@ -81,13 +86,13 @@ class AciWebservice(Webservice):
                 "ssl_key_pem_file": ssl_key_pem_file}  # fmt: skip
         self._change(deployment.change(self.workspace, given, {**settings, **kept}))
 
-    def add_tags(self, tags: Any) -> None:
+    def add_tags(self, tags: dict[str, Any]) -> None:
         self._add_tags(tags)
 
-    def remove_tags(self, tags: Any) -> None:
+    def remove_tags(self, tags: str | Iterable[str]) -> None:
         self._remove_tags(tags)
 
-    def add_properties(self, properties: Any) -> None:
+    def add_properties(self, properties: dict[str, Any]) -> None:
         """Properties that are set stay as they are."""
         self._add_properties(properties)
 
@@ -106,17 +111,14 @@ class AciWebservice(Webservice):
 
     def _take(self, view: dict[str, Any]) -> None:
         super()._take(view)
-        settings = view["settings"]
-        self.container_resource_requirements = ContainerResourceRequirements(
-            settings.get("cpu_cores", rules.DEFAULTS["cpu_cores"]),
-            settings.get("memory_gb", rules.DEFAULTS["memory_gb"]),
-        )
-        self.location = settings.get("location") or self.workspace.location
-        self.enable_app_insights = bool(settings.get("enable_app_insights"))
-        self.ssl_enabled = bool(settings.get("ssl_enabled"))
-        self.ssl_certificate = settings.get("ssl_cert_pem_file")
-        self.ssl_key = settings.get("ssl_key_pem_file")
-        self.cname = settings.get("ssl_cname")
+        settings = ServiceSettings.from_json(view["settings"]).with_defaults()
+        self.container_resource_requirements = ContainerResourceRequirements(settings.cpu_cores, settings.memory_gb)
+        self.location = settings.location or self.workspace.location
+        self.enable_app_insights = bool(settings.enable_app_insights)
+        self.ssl_enabled = bool(settings.ssl_enabled)
+        self.ssl_certificate = settings.ssl_cert_pem_file
+        self.ssl_key = settings.ssl_key_pem_file
+        self.cname = settings.ssl_cname
         self.public_ip = str(view["address"]).rpartition(":")[0]
         self.public_fqdn = None
         self.encryption_properties = _part(EncryptionProperties, settings)
@@ -126,6 +128,6 @@ class AciWebservice(Webservice):
 AciServiceDeploymentConfiguration.webservice_type = AciWebservice
 
 
-def _part(kind: Any, settings: dict[str, Any]) -> Any:
-    values = {name: settings.get(name) for name in kind._names}
+def _part(kind: Any, settings: ServiceSettings) -> Any:
+    values = {name: getattr(settings, name, None) for name in kind._names}
     return kind(**values) if any(values.values()) else None

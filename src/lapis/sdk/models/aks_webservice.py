@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterable, Sequence
 
 from lapis.client.http_client import quoted
-from lapis.domain import services as rules
+from lapis.domain.service import check_version_name
+from lapis.domain.service_settings import AKS, ENDPOINT, ServiceSettings
 from lapis.errors import WebserviceException
 from lapis.sdk.models import deployment
 from lapis.sdk.models.deployment_config import AksEndpointDeploymentConfiguration, AksServiceDeploymentConfiguration
@@ -21,11 +22,15 @@ from lapis.sdk.models.webservice import Webservice
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from lapis.sdk.models.image import Image
+    from lapis.sdk.models.inference_config import InferenceConfig
+    from lapis.sdk.models.model import Model
+
 
 class AksWebservice(Webservice):
     """Opened by keys unless it is told otherwise; scales between replicas unless it is told how many."""
 
-    _kind = rules.AKS
+    _kind = AKS
 
     @staticmethod
     def deploy_configuration(
@@ -45,8 +50,8 @@ class AksWebservice(Webservice):
         num_replicas: int | None = None,
         primary_key: str | None = None,
         secondary_key: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         gpu_cores: int | None = None,
         period_seconds: int | None = None,
@@ -82,14 +87,14 @@ class AksWebservice(Webservice):
             view["access_token"], view["token_type"], _moment(view["refresh_after"]), _moment(view["expiry_on"])
         )
 
-    def get_token(self) -> Any:
+    def get_token(self) -> tuple[str, datetime]:
         """A token, and when it is to be replaced."""
         token = self.get_access_token()
         return token.access_token, token.refresh_after
 
     def update(
         self,
-        image: Any = None,
+        image: Image | None = None,
         autoscale_enabled: bool | None = None,
         autoscale_min_replicas: int | None = None,
         autoscale_max_replicas: int | None = None,
@@ -104,11 +109,11 @@ class AksWebservice(Webservice):
         replica_max_concurrent_requests: int | None = None,
         max_request_wait_time: int | None = None,
         num_replicas: int | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
-        models: Any = None,
-        inference_config: Any = None,
+        models: Sequence[Model | str] | None = None,
+        inference_config: InferenceConfig | None = None,
         gpu_cores: int | None = None,
         period_seconds: int | None = None,
         initial_delay_seconds: int | None = None,
@@ -141,13 +146,13 @@ class AksWebservice(Webservice):
         _switch(settings)
         self._change(deployment.change(self.workspace, given, settings))
 
-    def add_tags(self, tags: Any) -> None:
+    def add_tags(self, tags: dict[str, Any]) -> None:
         self._add_tags(tags)
 
-    def remove_tags(self, tags: Any) -> None:
+    def remove_tags(self, tags: str | Iterable[str]) -> None:
         self._remove_tags(tags)
 
-    def add_properties(self, properties: Any) -> None:
+    def add_properties(self, properties: dict[str, Any]) -> None:
         """Properties that are set stay as they are."""
         self._add_properties(properties)
 
@@ -176,45 +181,52 @@ class AksWebservice(Webservice):
         self._take_version(view["versions"][view["default"]], view)
 
     def _take_version(self, version: dict[str, Any], view: dict[str, Any]) -> None:
-        settings = {**view["settings"], **version["settings"]}
-
-        def of(name: str) -> Any:
-            return settings.get(name, rules.DEFAULTS.get(name))
-
-        fixed = settings.get("num_replicas")
-        scales = fixed is None and settings.get("autoscale_enabled") is not False
+        own, common = (ServiceSettings.from_json(each["settings"]) for each in (version, view))
+        settings = own.over(common).with_defaults()
+        fixed = settings.num_replicas
+        scales = fixed is None and settings.autoscale_enabled is not False
         self.autoscaler = AutoScaler(
-            scales, of("autoscale_max_replicas"), of("autoscale_min_replicas"), of("autoscale_refresh_seconds"),
-            of("autoscale_target_utilization"),
-        )  # fmt: skip
-        self.container_resource_requirements = ContainerResourceRequirements(
-            of("cpu_cores"), of("memory_gb"), of("gpu_cores"), of("cpu_cores_limit"), of("memory_gb_limit")
+            scales,
+            settings.autoscale_max_replicas,
+            settings.autoscale_min_replicas,
+            settings.autoscale_refresh_seconds,
+            settings.autoscale_target_utilization,
         )
-        collects = bool(settings.get("collect_model_data"))
+        self.container_resource_requirements = ContainerResourceRequirements(
+            settings.cpu_cores,
+            settings.memory_gb,
+            settings.gpu_cores,
+            settings.cpu_cores_limit,
+            settings.memory_gb_limit,
+        )
+        collects = bool(settings.collect_model_data)
         self.data_collection = DataCollection(collects, collects)
         self.liveness_probe_requirements = LivenessProbeRequirements(
-            of("period_seconds"), of("initial_delay_seconds"), of("timeout_seconds"), of("success_threshold"),
-            of("failure_threshold"),
-        )  # fmt: skip
+            settings.period_seconds,
+            settings.initial_delay_seconds,
+            settings.timeout_seconds,
+            settings.success_threshold,
+            settings.failure_threshold,
+        )
         front = version["front"] or {}
-        self.num_replicas = len(front.get("replicas") or []) or fixed or of("autoscale_min_replicas")
-        self.max_concurrent_requests_per_container = of("replica_max_concurrent_requests")
-        self.max_request_wait_time = of("max_request_wait_time")
-        self.scoring_timeout_ms = of("scoring_timeout_ms")
-        self.enable_app_insights = bool(settings.get("enable_app_insights"))
+        self.num_replicas = len(front.get("replicas") or []) or fixed or settings.autoscale_min_replicas
+        self.max_concurrent_requests_per_container = settings.replica_max_concurrent_requests
+        self.max_request_wait_time = settings.max_request_wait_time
+        self.scoring_timeout_ms = settings.scoring_timeout_ms
+        self.enable_app_insights = bool(settings.enable_app_insights)
         self.compute_name = view["target"]
-        self.namespace = settings.get("namespace")
+        self.namespace = settings.namespace
         self.deployment_status = version["stage"]
-        self.is_default = version["name"] == view["default"] if view["kind"] == rules.ENDPOINT else None
-        self.traffic_percentile = version["traffic"] if view["kind"] == rules.ENDPOINT else None
+        self.is_default = version["name"] == view["default"] if view["kind"] == ENDPOINT else None
+        self.traffic_percentile = version["traffic"] if view["kind"] == ENDPOINT else None
         kind = AksEndpoint.VersionType.control if version["is_control"] else AksEndpoint.VersionType.treatment
-        self.version_type = kind if view["kind"] == rules.ENDPOINT else None
+        self.version_type = kind if view["kind"] == ENDPOINT else None
 
 
 class AksEndpoint(AksWebservice):
     """One address for several versions. The default version gets what the others are not given."""
 
-    _kind = rules.ENDPOINT
+    _kind = ENDPOINT
 
     class VersionType:
         """What a version is for."""
@@ -240,8 +252,8 @@ class AksEndpoint(AksWebservice):
         num_replicas: int | None = None,
         primary_key: str | None = None,
         secondary_key: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         gpu_cores: int | None = None,
         period_seconds: int | None = None,
@@ -282,11 +294,11 @@ class AksEndpoint(AksWebservice):
         replica_max_concurrent_requests: int | None = None,
         max_request_wait_time: int | None = None,
         num_replicas: int | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
-        models: Any = None,
-        inference_config: Any = None,
+        models: Sequence[Model | str] | None = None,
+        inference_config: InferenceConfig | None = None,
         gpu_cores: int | None = None,
         period_seconds: int | None = None,
         initial_delay_seconds: int | None = None,
@@ -330,11 +342,11 @@ class AksEndpoint(AksWebservice):
         replica_max_concurrent_requests: int | None = None,
         max_request_wait_time: int | None = None,
         num_replicas: int | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
-        models: Any = None,
-        inference_config: Any = None,
+        models: Sequence[Model | str] | None = None,
+        inference_config: InferenceConfig | None = None,
         gpu_cores: int | None = None,
         period_seconds: int | None = None,
         initial_delay_seconds: int | None = None,
@@ -365,7 +377,7 @@ class AksEndpoint(AksWebservice):
 
     def delete_version(self, version_name: str) -> None:
         """End one version; the default one gets its share. The default one itself cannot go."""
-        rules.check_version_name(version_name)
+        check_version_name(version_name)
         self._take(self._call("DELETE", f"/versions/{quoted(version_name)}"))
 
     def update(  # type: ignore[override]
@@ -374,8 +386,8 @@ class AksEndpoint(AksWebservice):
         token_auth_enabled: bool | None = None,
         enable_app_insights: bool | None = None,
         description: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
     ) -> None:
         """Change what all versions have in common."""
         given = {"tags": tags, "properties": properties, "description": description}
@@ -395,7 +407,7 @@ class AksEndpoint(AksWebservice):
     def _send(
         self, method: str, name: str, given: dict[str, Any], settings: dict[str, Any], default: Any, control: Any
     ) -> None:
-        rules.check_version_name(name)
+        check_version_name(name)
         asked: dict[str, Any] = {"settings": {}}
         if default is None and control is None or any(v is not None for v in (*given.values(), *settings.values())):
             asked = deployment.change(self.workspace, given, settings)

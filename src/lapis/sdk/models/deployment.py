@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterable, Sequence
 
-from lapis.domain import services as rules
+from lapis.domain.service import check_service_name
+from lapis.domain.service_settings import CLUSTER_KINDS, ENDPOINT, ServiceSettings
 from lapis.errors import UserErrorException, WebserviceException
 
 if TYPE_CHECKING:
+    from lapis.sdk.compute.compute_target import ComputeTarget
+    from lapis.sdk.models.deployment_config import WebserviceDeploymentConfiguration
+    from lapis.sdk.models.image import ContainerImageConfig, Image
+    from lapis.sdk.models.inference_config import InferenceConfig
+    from lapis.sdk.models.model import Model
+    from lapis.sdk.models.webservice import Webservice
     from lapis.sdk.workspace.workspace import Workspace
 
 LONGEST = 900.0  # seconds: the server may have to find out which packages fit together
@@ -18,13 +25,13 @@ LONGEST = 900.0  # seconds: the server may have to find out which packages fit t
 def deploy(
     workspace: Workspace,
     name: str,
-    models: Any,
-    inference_config: Any = None,
-    deployment_config: Any = None,
-    deployment_target: Any = None,
+    models: Sequence[Model | str],
+    inference_config: InferenceConfig | ContainerImageConfig | None = None,
+    deployment_config: WebserviceDeploymentConfiguration | None = None,
+    deployment_target: ComputeTarget | str | None = None,
     overwrite: bool = False,
     show_output: bool = False,
-) -> Any:
+) -> Webservice:
     """Start to serve models. Returns at once; `wait_for_deployment()` waits until they answer."""
     new = _new(workspace, name, deployment_config, deployment_target, overwrite)
     _check_name_is_free(workspace, name, overwrite)
@@ -35,11 +42,11 @@ def deploy(
 def of_image(
     workspace: Workspace,
     name: str,
-    image: Any,
-    deployment_config: Any = None,
-    deployment_target: Any = None,
+    image: Image,
+    deployment_config: WebserviceDeploymentConfiguration | None = None,
+    deployment_target: ComputeTarget | str | None = None,
     overwrite: bool = False,
-) -> Any:
+) -> Webservice:
     from lapis.sdk.models.deployment_config import WebserviceDeploymentConfiguration
 
     WebserviceDeploymentConfiguration.validate_image(image)
@@ -48,7 +55,12 @@ def of_image(
     return _sent(workspace, new, False)
 
 
-def again(service: Any, name: str, deployment_config: Any, deployment_target: Any) -> Any:
+def again(
+    service: Webservice,
+    name: str,
+    deployment_config: WebserviceDeploymentConfiguration | None,
+    deployment_target: ComputeTarget | str | None,
+) -> Webservice:
     """What a service serves, as another service; under the same name it takes that one's place."""
     new = _new(service.workspace, name, deployment_config, deployment_target, name == service.name)
     return _sent(service.workspace, {**new, "like": service.name}, False)
@@ -57,12 +69,12 @@ def again(service: Any, name: str, deployment_config: Any, deployment_target: An
 def of_paths(
     workspace: Workspace,
     name: str,
-    model_paths: Any,
-    image_config: Any,
-    deployment_config: Any = None,
-    deployment_target: Any = None,
+    model_paths: str | Iterable[str] | None,
+    image_config: ContainerImageConfig,
+    deployment_config: WebserviceDeploymentConfiguration | None = None,
+    deployment_target: ComputeTarget | str | None = None,
     overwrite: bool = False,
-) -> Any:
+) -> Webservice:
     """Files become models under their own names, which are then served."""
     from lapis.sdk.models.model import Model
 
@@ -112,7 +124,7 @@ def _new(workspace: Workspace, name: str, config: Any, target: Any, overwrite: b
     from lapis.sdk.models.deployment_config import AciServiceDeploymentConfiguration, WebserviceDeploymentConfiguration
     from lapis.sdk.runs.interactive import user_name
 
-    rules.check_service_name(name)
+    check_service_name(name)
     if config is None:  # as in Azure: on a cluster if one is given, else alone
         config = _of_cluster() if target is not None else AciServiceDeploymentConfiguration()
     if not isinstance(config, WebserviceDeploymentConfiguration):
@@ -133,13 +145,13 @@ def _new(workspace: Workspace, name: str, config: Any, target: Any, overwrite: b
         "tags": labels("tags", config.tags or {}),
         "properties": labels("properties", config.properties or {}),
         "target": chosen,
-        "version": (getattr(config, "version_name", None) or name) if config._kind == rules.ENDPOINT else "",
+        "version": (getattr(config, "version_name", None) or name) if config._kind == ENDPOINT else "",
         "overwrite": bool(overwrite),
         "created_by": user_name(),
     }
 
 
-def _of_cluster() -> Any:
+def _of_cluster() -> WebserviceDeploymentConfiguration:
     from lapis.sdk.models.aks_webservice import AksWebservice
 
     return AksWebservice.deploy_configuration()
@@ -153,7 +165,7 @@ def _target(workspace: Workspace, config: Any, target: Any) -> str | None:
         return None
     if not isinstance(chosen, str):
         raise WebserviceException(f"deployment_target is a compute target or its name, not {target!r}.")
-    if config._kind not in rules.CLUSTER_KINDS:
+    if config._kind not in CLUSTER_KINDS:
         raise WebserviceException(
             f"deployment_target '{chosen}' is for services of AksWebservice; a {config._kind} service has none."
         )
@@ -169,7 +181,7 @@ def _check_name_is_free(workspace: Workspace, name: str, overwrite: bool) -> Non
     Webservice.check_for_existing_webservice(workspace, name, True if overwrite else False)
 
 
-def _sent(workspace: Workspace, new: dict[str, Any], show_output: bool) -> Any:
+def _sent(workspace: Workspace, new: dict[str, Any], show_output: bool) -> Webservice:
     from lapis.sdk.models.webservice import kinds, made
 
     view = workspace._client.call("POST", workspace._base + "/services", new, timeout=LONGEST)
@@ -181,7 +193,7 @@ def _sent(workspace: Workspace, new: dict[str, Any], show_output: bool) -> Any:
 
 def change(workspace: Workspace, given: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """What an update asks for: `given` as its caller has it, `settings` as the server keeps them."""
-    asked: dict[str, Any] = {"settings": {name: value for name, value in settings.items() if value is not None}}
+    asked: dict[str, Any] = {"settings": ServiceSettings.asked(settings).to_json()}
     image, models, inference_config = given.get("image"), given.get("models"), given.get("inference_config")
     if image is not None and (models is not None or inference_config is not None):
         raise WebserviceException("update() takes an image, or models and inference_config; not both.")

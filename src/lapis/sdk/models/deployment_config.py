@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lapis.domain import services as rules
+from lapis.domain.service import check_version_name
+from lapis.domain.service_settings import ACI, AKS, ENDPOINT, LOCAL, Keys, ServiceSettings
 from lapis.errors import WebserviceException
+
+if TYPE_CHECKING:
+    from lapis.sdk.models.webservice import Webservice
 
 _LABELS = ("tags", "properties", "description")
 _SECRET = ("primary_key", "secondary_key")
@@ -15,7 +19,7 @@ _ELSEWHERE = ("compute_target_name", "version_name")  # not settings: where it r
 class WebserviceDeploymentConfiguration:
     """What all of them have in common."""
 
-    webservice_type: Any = None  # the class that it deploys, as releases before 1.0.45 tell it
+    webservice_type: type[Webservice] | None = None  # the class that it deploys, as releases before 1.0.45 tell it
     _kind = ""
     _fields: tuple[str, ...] = ()
 
@@ -23,8 +27,8 @@ class WebserviceDeploymentConfiguration:
         self,
         type: Any,
         description: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         primary_key: str | None = None,
         secondary_key: str | None = None,
         location: str | None = None,
@@ -39,7 +43,10 @@ class WebserviceDeploymentConfiguration:
 
     def validate_configuration(self) -> None:
         """Raise WebserviceException if no service can be so."""
-        rules.check_settings(self._kind, {name: getattr(self, name, None) for name in self._fields})
+        for name in _SECRET:
+            if not isinstance(getattr(self, name), (str, type(None))):
+                raise WebserviceException(f"{name} must be text, not {getattr(self, name)!r}.")
+        ServiceSettings.asked(self._settings()).check(self._kind, Keys(self.primary_key, self.secondary_key))
         for name in ("tags", "properties"):
             if getattr(self, name) is not None and not isinstance(getattr(self, name), dict):
                 raise WebserviceException(f"{name} must be a dict, not {getattr(self, name)!r}.")
@@ -76,7 +83,7 @@ class WebserviceDeploymentConfiguration:
 class AciServiceDeploymentConfiguration(WebserviceDeploymentConfiguration):
     """One replica, open unless it is told to have keys."""
 
-    _kind = rules.ACI
+    _kind = ACI
     _fields = ("cpu_cores", "memory_gb", "tags", "properties", "description", "location", "auth_enabled",
                "ssl_enabled", "enable_app_insights", "ssl_cert_pem_file", "ssl_key_pem_file", "ssl_cname",
                "dns_name_label", "primary_key", "secondary_key", "collect_model_data", "cmk_vault_base_url",
@@ -86,8 +93,8 @@ class AciServiceDeploymentConfiguration(WebserviceDeploymentConfiguration):
         self,
         cpu_cores: float | None = None,
         memory_gb: float | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         location: str | None = None,
         auth_enabled: bool | None = None,
@@ -130,7 +137,7 @@ class AciServiceDeploymentConfiguration(WebserviceDeploymentConfiguration):
 class AksServiceDeploymentConfiguration(WebserviceDeploymentConfiguration):
     """Several replicas, opened by keys unless it is told otherwise."""
 
-    _kind = rules.AKS
+    _kind = AKS
     _fields: tuple[str, ...] = (
         "autoscale_enabled", "autoscale_min_replicas", "autoscale_max_replicas", "autoscale_refresh_seconds",
         "autoscale_target_utilization", "collect_model_data", "auth_enabled", "cpu_cores", "memory_gb",
@@ -159,8 +166,8 @@ class AksServiceDeploymentConfiguration(WebserviceDeploymentConfiguration):
         num_replicas: int | None,
         primary_key: str | None,
         secondary_key: str | None,
-        tags: Any,
-        properties: Any,
+        tags: dict[str, Any] | None,
+        properties: dict[str, Any] | None,
         description: str | None,
         gpu_cores: int | None,
         period_seconds: int | None,
@@ -210,7 +217,7 @@ class AksServiceDeploymentConfiguration(WebserviceDeploymentConfiguration):
 class AksEndpointDeploymentConfiguration(AksServiceDeploymentConfiguration):
     """An endpoint with its first version."""
 
-    _kind = rules.ENDPOINT
+    _kind = ENDPOINT
     _fields = (*AksServiceDeploymentConfiguration._fields, "version_name", "traffic_percentile")
 
     def __init__(
@@ -231,8 +238,8 @@ class AksEndpointDeploymentConfiguration(AksServiceDeploymentConfiguration):
         num_replicas: int | None,
         primary_key: str | None,
         secondary_key: str | None,
-        tags: Any,
-        properties: Any,
+        tags: dict[str, Any] | None,
+        properties: dict[str, Any] | None,
         description: str | None,
         gpu_cores: int | None,
         period_seconds: int | None,
@@ -266,13 +273,13 @@ class AksEndpointDeploymentConfiguration(AksServiceDeploymentConfiguration):
     def validate_endpoint_configuration(self) -> None:
         """Raise WebserviceException if an endpoint cannot have such a first version."""
         if self.version_name is not None:
-            rules.check_version_name(self.version_name)
+            check_version_name(self.version_name)
 
 
 class LocalWebserviceDeploymentConfiguration(WebserviceDeploymentConfiguration):
     """One replica on a port of this machine, open to whoever is on it."""
 
-    _kind = rules.LOCAL
+    _kind = LOCAL
     _fields = ("port", *_LABELS)
 
     def __init__(self, port: int | None = None) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import builtins
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterable, NoReturn, Sequence
 
 from lapis.client.http_client import quoted
+from lapis.domain.service_content import Content
 from lapis.errors import NotFound, WebserviceException
 from lapis.sdk.base import display
 from lapis.sdk.models import deployment
 from lapis.sdk.models.inference_config import InferenceConfig
 
 if TYPE_CHECKING:
+    from lapis.sdk.environments.container_registry import ContainerRegistry
+    from lapis.sdk.models.model import Model
     from lapis.sdk.workspace.workspace import Workspace
 
 _RUNTIMES = ("python", "spark-py")
@@ -57,7 +61,7 @@ class TargetRuntime:
 class ImageConfig:
     """What an image is made of."""
 
-    def build_create_payload(self, workspace: Any, name: str, model_ids: Any) -> Any:
+    def build_create_payload(self, workspace: Workspace, name: str, model_ids: Iterable[str] | None) -> dict[str, Any]:
         """What SDK v1 shows of it."""
         return {"name": name, "modelIds": list(model_ids or [])}
 
@@ -75,13 +79,13 @@ class ContainerImageConfig(ImageConfig):
         conda_file: str | None = None,
         docker_file: str | None = None,
         schema_file: str | None = None,
-        dependencies: Any = None,
+        dependencies: Iterable[str] | None = None,
         enable_gpu: bool | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         base_image: str | None = None,
-        base_image_registry: Any = None,
+        base_image_registry: ContainerRegistry | None = None,
         allow_absolute_path: bool = False,
         cuda_version: str | None = None,
     ) -> None:
@@ -102,12 +106,12 @@ class ContainerImageConfig(ImageConfig):
         self.cuda_version = cuda_version
         self.validate_configuration()
 
-    def build_create_payload(self, workspace: Any, name: str, model_ids: Any) -> Any:
+    def build_create_payload(self, workspace: Workspace, name: str, model_ids: Iterable[str] | None) -> dict[str, Any]:
         return {**super().build_create_payload(workspace, name, model_ids), "driverProgram": self.execution_script,
                 "targetRuntime": {"runtimeType": self.runtime}, "kvTags": self.tags,
                 "properties": self.properties, "description": self.description}  # fmt: skip
 
-    def create_local_debug_payload(self, workspace: Any, model_ids: Any) -> Any:
+    def create_local_debug_payload(self, workspace: Workspace, model_ids: Iterable[str] | None) -> dict[str, Any]:
         return self.build_create_payload(workspace, "debug", model_ids)
 
     def validate_configuration(self) -> None:
@@ -149,8 +153,8 @@ class Image:
         workspace: Workspace,
         name: str | None = None,
         id: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: Iterable[str | Sequence[str]] | None = None,
+        properties: Iterable[str | Sequence[str]] | None = None,
         version: int | None = None,
     ) -> Any:
         if id is not None:
@@ -179,19 +183,21 @@ class Image:
         workspace: Workspace,
         name: str | None = None,
         id: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: Iterable[str | Sequence[str]] | None = None,
+        properties: Iterable[str | Sequence[str]] | None = None,
         version: int | None = None,
     ) -> None:
         """Everything is read by `__new__`."""
 
     @staticmethod
-    def image_configuration(*args: Any, **kwargs: Any) -> Any:
+    def image_configuration(*args: Any, **kwargs: Any) -> ImageConfig:
         """Each kind has its own: ContainerImage.image_configuration."""
         raise WebserviceException("Use ContainerImage.image_configuration(): an Image alone has none.")
 
     @staticmethod
-    def create(workspace: Workspace, name: str, models: Any, image_config: Any) -> Any:
+    def create(
+        workspace: Workspace, name: str, models: Sequence[Model | str], image_config: ContainerImageConfig
+    ) -> ContainerImage:
         """Keep models, code and environment together, as the next version of that name."""
         if not isinstance(image_config, ContainerImageConfig):
             raise WebserviceException(
@@ -215,9 +221,9 @@ class Image:
         image_name: str | None = None,
         model_name: str | None = None,
         model_id: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
-    ) -> list[Any]:
+        tags: Iterable[str | Sequence[str]] | None = None,
+        properties: Iterable[str | Sequence[str]] | None = None,
+    ) -> list[ContainerImage]:
         """The images that fit, of each name the newest version first."""
         from lapis.sdk.models.model import fits
 
@@ -244,18 +250,18 @@ class Image:
         """Read it again, in place."""
         self._take(self._call("GET"))
 
-    def update(self, tags: Any) -> None:
+    def update(self, tags: dict[str, Any]) -> None:
         """Replace the tags."""
         fresh = deployment.labels("tags", tags)
         self._change({"tags": fresh, "remove_tags": [key for key in self.tags if key not in fresh]})
 
-    def add_tags(self, tags: Any) -> None:
+    def add_tags(self, tags: dict[str, Any]) -> None:
         self._change({"tags": deployment.labels("tags", tags)})
 
-    def remove_tags(self, tags: Any) -> None:
+    def remove_tags(self, tags: str | Iterable[str]) -> None:
         self._change({"remove_tags": [tags] if isinstance(tags, str) else [str(tag) for tag in tags]})
 
-    def add_properties(self, properties: Any) -> None:
+    def add_properties(self, properties: dict[str, Any]) -> None:
         """Properties that are set stay as they are."""
         self._change({"properties": deployment.labels("properties", properties)})
 
@@ -279,24 +285,24 @@ class Image:
         }
 
     @classmethod
-    def deserialize(cls, workspace: Workspace, image_payload: dict[str, Any]) -> Any:
+    def deserialize(cls, workspace: Workspace, image_payload: dict[str, Any]) -> Image:
         """The image that `serialize` described, as it is now."""
         return Image(workspace, id=image_payload["id"])
 
     @property
-    def models(self) -> Any:
+    def models(self) -> builtins.list[Model]:
         from lapis.sdk.models.model import Model
 
         return [Model(self.workspace, id=each) for each in self.model_ids]
 
     def _take(self, view: dict[str, Any]) -> None:
         self._view = view
-        self.id = view["id"]
-        self.name = view["name"]
-        self.version = view["version"]
-        self.description = view["description"]
-        self.tags = view["tags"]
-        self.properties = view["properties"]
+        self.id: str = view["id"]
+        self.name: str = view["name"]
+        self.version: int = view["version"]
+        self.description: str | None = view["description"]
+        self.tags: dict[str, str] = view["tags"]
+        self.properties: dict[str, str] = view["properties"]
         self.created_time = display.when(view["created_at"])
         self.creation_state = "Succeeded"
         self.image_type = "Docker"
@@ -304,7 +310,7 @@ class Image:
         self.image_location = f"lapis/{self.name}:{self.version}"
         self.image_build_log_uri = None
         self.generated_dockerfile_uri = None
-        self.model_ids = view["models"]
+        self.model_ids: builtins.list[str] = view["models"]
 
     def _change(self, changes: dict[str, Any]) -> None:
         self._take(self._call("PATCH", changes))
@@ -330,13 +336,13 @@ class ContainerImage(Image):
         conda_file: str | None = None,
         docker_file: str | None = None,
         schema_file: str | None = None,
-        dependencies: Any = None,
+        dependencies: Iterable[str] | None = None,
         enable_gpu: bool | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
         base_image: str | None = None,
-        base_image_registry: Any = None,
+        base_image_registry: ContainerRegistry | None = None,
         cuda_version: str | None = None,
     ) -> ContainerImageConfig:
         """What an image is made of. What only a container has is kept and not used."""
@@ -369,21 +375,21 @@ class ContainerImage(Image):
 
     def _take(self, view: dict[str, Any]) -> None:
         super()._take(view)
-        content = view["content"]
-        self.driver_program = content["entry_script"]
-        self.target_runtime = TargetRuntime({"python": content["python"]}, "Python", "Amd64")
-        self.assets = [Asset(content["entry_script"], "application/x-python", False, None)]
+        content = Content.from_json(view["content"])
+        self.driver_program = content.entry_script
+        self.target_runtime = TargetRuntime({"python": content.python}, "Python", "Amd64")
+        self.assets = [Asset(content.entry_script, "application/x-python", False, None)]
 
 
 class UnknownImage(Image):
     """An image of a kind that this release does not know."""
 
-    def run(self) -> Any:
+    def run(self) -> NoReturn:
         """Only a ContainerImage can be asked."""
         raise WebserviceException(f"Image {self.id} is of a kind that cannot be run.")
 
 
-def _made(workspace: Workspace, view: dict[str, Any]) -> Any:
+def _made(workspace: Workspace, view: dict[str, Any]) -> ContainerImage:
     image = object.__new__(ContainerImage)
     image.workspace = workspace
     image._take(view)

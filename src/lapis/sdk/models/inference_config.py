@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from lapis.domain.service_content import Origin
 from lapis.domain.tree import check_path
 from lapis.errors import NotThereYet, UserErrorException, WebserviceException
 
@@ -138,25 +139,20 @@ class InferenceConfig:
             "entry_script": script,
             "folder": folder,
             "python": python,
-            "environment": wanted,
+            "environment": wanted and wanted.to_json(),
             "environment_variables": {
                 str(name): str(value) for name, value in (environment.environment_variables or {}).items()
             },
             "definition": environment._to_dict_without_secrets(),
             "notices": [*notices, *told],
             "description": self.description,
-            "origin": self._origin(),
+            "origin": self._origin().to_json(),
         }
 
-    def _origin(self) -> dict[str, Any]:
+    def _origin(self) -> Origin:
         """Where the code came from, for `LocalWebservice.reload`."""
         folder = None if self.source_directory is None else os.path.abspath(self.source_directory)
-        return {
-            "entry_script": self.entry_script,
-            "source_directory": folder,
-            "cwd": os.getcwd(),
-            "beside": self._beside,
-        }
+        return Origin(self.entry_script, os.getcwd(), folder, tuple(self._beside))
 
     def _environment(self, workspace: Workspace) -> tuple[Any, list[str]]:
         """Its own copy, without the container that Azure would have built; and what is therefore not used."""
@@ -203,19 +199,16 @@ class InferenceConfig:
         return inside if os.path.isfile(inside) else path
 
 
-def sent_again(workspace: Workspace, origin: dict[str, Any]) -> dict[str, Any]:
+def sent_again(workspace: Workspace, origin: Origin) -> dict[str, Any]:
     """The code as it is now where it came from: snapshot, script and folder."""
-    if not os.path.isdir(origin["source_directory"] or origin["cwd"]):
-        raise WebserviceException(
-            f"The code came from {origin['source_directory'] or origin['cwd']}, which is not there. Use "
-            "update(inference_config=...)."
-        )
-    script = os.path.join(origin["source_directory"] or origin["cwd"], origin["entry_script"])
-    config = InferenceConfig(script if origin["source_directory"] is None else origin["entry_script"],
-                             source_directory=origin["source_directory"])  # fmt: skip
-    config._beside = [os.path.join(origin["cwd"], path) for path in origin["beside"]]
+    top = origin.source_directory or origin.cwd
+    if not os.path.isdir(top):
+        raise WebserviceException(f"The code came from {top}, which is not there. Use update(inference_config=...).")
+    script = origin.entry_script if origin.source_directory is not None else os.path.join(top, origin.entry_script)
+    config = InferenceConfig(script, source_directory=origin.source_directory)
+    config._beside = [os.path.join(origin.cwd, path) for path in origin.beside]
     config.validation_script_content()
-    snapshot_id, entry_script, folder = config._send(workspace, origin["cwd"])
+    snapshot_id, entry_script, folder = config._send(workspace, origin.cwd)
     return {"snapshot_id": snapshot_id, "entry_script": entry_script, "folder": folder}
 
 

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn, Sequence
 
-from lapis.domain import services as rules
+from lapis.domain.service import FAILED, HEALTHY, TRANSITIONING, UNHEALTHY
+from lapis.domain.service_content import Origin
+from lapis.domain.service_settings import LOCAL
 from lapis.errors import WebserviceException
 from lapis.sdk.models import deployment
 from lapis.sdk.models.deployment_config import LocalWebserviceDeploymentConfiguration
 from lapis.sdk.models.webservice import Webservice
 
-_STATES = {rules.HEALTHY: "running", rules.TRANSITIONING: "deploying", rules.FAILED: "failed",
-           rules.UNHEALTHY: "unknown", "Deleting": "deleted"}  # fmt: skip
+if TYPE_CHECKING:
+    from lapis.sdk.compute.compute_target import ComputeTarget
+    from lapis.sdk.models.deployment_config import WebserviceDeploymentConfiguration
+    from lapis.sdk.models.image import ContainerImageConfig
+    from lapis.sdk.models.inference_config import InferenceConfig
+    from lapis.sdk.models.model import Model
+    from lapis.sdk.workspace.workspace import Workspace
+
+_STATES = {HEALTHY: "running", TRANSITIONING: "deploying", FAILED: "failed",
+           UNHEALTHY: "unknown", "Deleting": "deleted"}  # fmt: skip
 
 
 class LocalWebservice(Webservice):
     """Open to whoever is on this machine. Its state is one of the constants below."""
 
-    _kind = rules.LOCAL
+    _kind = LOCAL
 
     STATE_DEPLOYING = "deploying"
     STATE_RUNNING = "running"
@@ -37,7 +47,7 @@ class LocalWebservice(Webservice):
     CONTAINER_LABEL_MODELS_REMOTE = "amlModelsRemote"
     CONTAINER_LABEL_SERVICE_NAME = "amlServiceName"
 
-    def __new__(cls, workspace: Any, name: str, must_exist: bool = True) -> Any:
+    def __new__(cls, workspace: Workspace, name: str, must_exist: bool = True) -> Any:
         try:
             return super().__new__(cls, workspace, name)
         except WebserviceException as error:
@@ -47,7 +57,7 @@ class LocalWebservice(Webservice):
             missing.workspace, missing.name, missing.state = workspace, name, cls.STATE_UNKNOWN
             return missing
 
-    def __init__(self, workspace: Any, name: str, must_exist: bool = True) -> None:
+    def __init__(self, workspace: Workspace, name: str, must_exist: bool = True) -> None:
         """Everything is read by `__new__`."""
 
     @staticmethod
@@ -57,12 +67,12 @@ class LocalWebservice(Webservice):
 
     @staticmethod
     def list(  # type: ignore[override]
-        workspace: Any, model_name: str | None = None, model_id: str | None = None, all: Any = None
-    ) -> Any:
-        return Webservice.list(workspace, rules.LOCAL, model_name=model_name, model_id=model_id)
+        workspace: Workspace, model_name: str | None = None, model_id: str | None = None, all: Any = None
+    ) -> list[Webservice]:
+        return Webservice.list(workspace, LOCAL, model_name=model_name, model_id=model_id)
 
     @classmethod
-    def deserialize(cls, workspace: Any, webservice_payload: dict[str, Any]) -> Any:
+    def deserialize(cls, workspace: Workspace, webservice_payload: dict[str, Any]) -> LocalWebservice:
         """The service that `serialize` described, as it is now."""
         return LocalWebservice(workspace, webservice_payload["name"])
 
@@ -96,11 +106,11 @@ class LocalWebservice(Webservice):
 
     def update(
         self,
-        models: Any = None,
-        image_config: Any = None,
-        deployment_config: Any = None,
+        models: Sequence[Model | str] | None = None,
+        image_config: ContainerImageConfig | None = None,
+        deployment_config: LocalWebserviceDeploymentConfiguration | None = None,
         wait: bool = False,
-        inference_config: Any = None,
+        inference_config: InferenceConfig | None = None,
     ) -> None:
         """Change what is given. New models or code are served once they are ready; until then the old ones are."""
         given = {"models": models, "inference_config": inference_config or image_config}
@@ -122,13 +132,17 @@ class LocalWebservice(Webservice):
         from lapis.sdk.models.inference_config import sent_again
 
         origin = self._main["origin"]
-        self._change({"reload": True} if origin is None else {"code": sent_again(self.workspace, origin)})
+        again = {"reload": True} if origin is None else {"code": sent_again(self.workspace, Origin.from_json(origin))}
+        self._change(again)
         if wait:
             self.wait_for_deployment()
 
     def deploy_to_cloud(
-        self, name: str | None = None, deployment_config: Any = None, deployment_target: Any = None
-    ) -> Any:
+        self,
+        name: str | None = None,
+        deployment_config: WebserviceDeploymentConfiguration | None = None,
+        deployment_target: ComputeTarget | str | None = None,
+    ) -> Webservice:
         """Deploy the same models and code again, as a service of another kind."""
         return deployment.again(self, name or self.name, deployment_config, deployment_target)
 
@@ -141,13 +155,13 @@ class LocalWebservice(Webservice):
         """The last lines of what it printed."""
         return self._logs(num_lines)
 
-    def get_keys(self) -> Any:
+    def get_keys(self) -> NoReturn:
         raise WebserviceException("A service of LocalWebservice is open to whoever is on this machine: it has no keys.")
 
     def regen_key(self, key: str, set_key: str | None = None) -> None:
         raise WebserviceException("A service of LocalWebservice is open to whoever is on this machine: it has no keys.")
 
-    def get_token(self) -> Any:
+    def get_token(self) -> NoReturn:
         raise WebserviceException(
             "A service of LocalWebservice is open to whoever is on this machine: no token needed."
         )

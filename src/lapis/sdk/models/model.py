@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import os
-from typing import TYPE_CHECKING, Any, Iterable
+from typing import TYPE_CHECKING, Any, Iterable, Sequence, overload
 
 from lapis.client.http_client import quoted
 from lapis.domain.run import parse_label
@@ -13,6 +14,16 @@ from lapis.sdk.base import display
 from lapis.sdk.models.resource_configuration import ResourceConfiguration
 
 if TYPE_CHECKING:
+    from lapis.sdk.compute.compute_target import ComputeTarget
+    from lapis.sdk.data.abstract_dataset import AbstractDataset
+    from lapis.sdk.data.file_dataset import FileDataset
+    from lapis.sdk.data.tabular_dataset import TabularDataset
+    from lapis.sdk.models.deployment_config import WebserviceDeploymentConfiguration
+    from lapis.sdk.models.inference_config import InferenceConfig
+    from lapis.sdk.models.model_package import ModelPackage
+    from lapis.sdk.models.model_profile import ModelProfile
+    from lapis.sdk.models.webservice import Webservice
+    from lapis.sdk.runs.run import Run
     from lapis.sdk.workspace.workspace import Workspace
 
 _MODELS_FOLDER = "azureml-models"
@@ -38,8 +49,8 @@ class Model:
         workspace: Workspace,
         name: str | None = None,
         id: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: Iterable[str | Sequence[str]] | None = None,
+        properties: Iterable[str | Sequence[str]] | None = None,
         version: int | None = None,
         run_id: str | None = None,
         model_framework: str | None = None,
@@ -75,15 +86,15 @@ class Model:
         workspace: Workspace,
         model_path: str,
         model_name: str,
-        tags: Any = None,
-        properties: Any = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
         description: str | None = None,
-        datasets: Any = None,
+        datasets: Iterable[tuple[str, AbstractDataset]] | None = None,
         model_framework: str | None = None,
         model_framework_version: str | None = None,
         child_paths: list[str] | None = None,
-        sample_input_dataset: Any = None,
-        sample_output_dataset: Any = None,
+        sample_input_dataset: AbstractDataset | None = None,
+        sample_output_dataset: AbstractDataset | None = None,
         resource_configuration: ResourceConfiguration | None = None,
     ) -> Model:
         """Store a file or a folder as the next version of `model_name`. Of a folder, only `child_paths` if given."""
@@ -100,8 +111,8 @@ class Model:
     def list(
         workspace: Workspace,
         name: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: Iterable[str | Sequence[str]] | None = None,
+        properties: Iterable[str | Sequence[str]] | None = None,
         run_id: str | None = None,
         latest: bool = False,
         dataset_id: str | None = None,
@@ -122,11 +133,11 @@ class Model:
 
     def update(
         self,
-        tags: Any = None,
+        tags: dict[str, Any] | None = None,
         description: str | None = None,
-        sample_input_dataset: Any = None,
-        sample_output_dataset: Any = None,
-        resource_configuration: Any = None,
+        sample_input_dataset: AbstractDataset | None = None,
+        sample_output_dataset: AbstractDataset | None = None,
+        resource_configuration: ResourceConfiguration | None = None,
     ) -> None:
         """Replace the tags, the description and the samples that are given."""
         changes: dict[str, Any] = {}
@@ -142,17 +153,22 @@ class Model:
             changes["resources"] = resource_configuration.serialize()
         self._change(changes)
 
-    def add_tags(self, tags: Any) -> None:
+    def add_tags(self, tags: dict[str, Any]) -> None:
         self._change({"tags": _dict("tags", tags)})
 
-    def remove_tags(self, tags: Any) -> None:
+    def remove_tags(self, tags: str | Iterable[str]) -> None:
         self._change({"remove_tags": [*_names(tags)]})
 
-    def add_properties(self, properties: Any) -> None:
+    def add_properties(self, properties: dict[str, Any]) -> None:
         """Properties that are set stay as they are."""
         self._change({"properties": _dict("properties", properties)})
 
-    def update_tags_properties(self, add_tags: Any = None, remove_tags: Any = None, add_properties: Any = None) -> None:
+    def update_tags_properties(
+        self,
+        add_tags: dict[str, Any] | None = None,
+        remove_tags: str | Iterable[str] | None = None,
+        add_properties: dict[str, Any] | None = None,
+    ) -> None:
         self._change(
             {
                 "tags": _dict("add_tags", add_tags or {}),
@@ -161,7 +177,7 @@ class Model:
             }
         )
 
-    def add_dataset_references(self, datasets: Any) -> None:
+    def add_dataset_references(self, datasets: Iterable[tuple[str, AbstractDataset]]) -> None:
         """Note which datasets the model was made with, as (purpose, dataset) pairs."""
         self._change({"datasets": _datasets(self.workspace, datasets)})
 
@@ -175,13 +191,13 @@ class Model:
     def deploy(
         workspace: Workspace,
         name: str,
-        models: Any,
-        inference_config: Any = None,
-        deployment_config: Any = None,
-        deployment_target: Any = None,
+        models: Sequence[Model | str],
+        inference_config: InferenceConfig | None = None,
+        deployment_config: WebserviceDeploymentConfiguration | None = None,
+        deployment_target: ComputeTarget | str | None = None,
         overwrite: bool = False,
         show_output: bool = False,
-    ) -> Any:
+    ) -> Webservice:
         """Start to serve models, as code or, without an inference_config, as their framework serves them.
 
         Returns at once; `wait_for_deployment()` waits until they answer.
@@ -195,12 +211,12 @@ class Model:
     @staticmethod
     def package(
         workspace: Workspace,
-        models: Any,
-        inference_config: Any = None,
+        models: Sequence[Model | str],
+        inference_config: InferenceConfig | None = None,
         generate_dockerfile: bool = False,
         image_name: str | None = None,
         image_label: str | None = None,
-    ) -> Any:
+    ) -> ModelPackage:
         """What a service would serve, to be saved as a folder that runs without Lapis."""
         from lapis.sdk.models.model_package import package
 
@@ -210,14 +226,14 @@ class Model:
     def profile(
         workspace: Workspace,
         profile_name: str,
-        models: Any,
-        inference_config: Any,
-        input_dataset: Any = None,
-        cpu: Any = None,
-        memory_in_gb: Any = None,
+        models: Sequence[Model | str],
+        inference_config: InferenceConfig,
+        input_dataset: AbstractDataset | None = None,
+        cpu: float | None = None,
+        memory_in_gb: float | None = None,
         description: str | None = None,
-        input_data: Any = None,
-    ) -> Any:
+        input_data: str | None = None,
+    ) -> ModelProfile:
         """Measure how long models take to answer the requests of a dataset, and what they use meanwhile."""
         from lapis.sdk.models.model_profile import profile
 
@@ -226,7 +242,12 @@ class Model:
         )
 
     @staticmethod
-    def print_configuration(models: Any, inference_config: Any, deployment_config: Any, deployment_target: Any) -> None:
+    def print_configuration(
+        models: Sequence[Model | str],
+        inference_config: InferenceConfig | None,
+        deployment_config: WebserviceDeploymentConfiguration | None,
+        deployment_target: ComputeTarget | str | None,
+    ) -> None:
         """Print what would be deployed, and how."""
         from lapis.sdk.models.deployment import print_configuration
 
@@ -249,14 +270,35 @@ class Model:
                 self.workspace._client.download(f"/blobs/{file['hash']}", out.write)
         return place
 
+    @overload
     def export_onnx(
         self,
-        path: Any = None,
+        path: str | os.PathLike[str] | None = None,
+        model_name: None = None,
+        sample_input: Any = None,
+        overwrite: bool = False,
+        show_output: bool = False,
+    ) -> str: ...
+
+    @overload
+    def export_onnx(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        model_name: str,
+        sample_input: Any = None,
+        overwrite: bool = False,
+        show_output: bool = False,
+    ) -> Model: ...
+
+    def export_onnx(
+        self,
+        path: str | os.PathLike[str] | None = None,
         model_name: str | None = None,
         sample_input: Any = None,
         overwrite: bool = False,
         show_output: bool = False,
-    ) -> Any:
+    ) -> str | Model:
         """Make an ONNX file of a TensorFlow or Keras model, if that answers as the model does. Not in SDK v1.
 
         Written to `path` (NAME.onnx by default), whose path is returned; or, with `model_name`, registered under that
@@ -268,7 +310,7 @@ class Model:
         return export(self, path, model_name, sample_input, overwrite, show_output)
 
     @staticmethod
-    def get_model_path(model_name: str, version: int | None = None, _workspace: Any = None) -> str:
+    def get_model_path(model_name: str, version: int | None = None, _workspace: Workspace | None = None) -> str:
         """Where a model lies: in a service or a job below azureml-models, else fetched from a workspace."""
         found = _below_models_folder(model_name, version)
         if found is not None:
@@ -282,7 +324,7 @@ class Model:
         model = Model(workspace, model_name, version=version)
         return model.download(os.path.join(_MODELS_FOLDER, model.name, str(model.version)), exist_ok=True)
 
-    def get_sas_urls(self) -> Any:
+    def get_sas_urls(self) -> builtins.list[str]:
         """Addresses from which the files can be fetched; they need this workspace's token."""
         server = self.workspace._client.endpoint.url.rstrip("/")
         return [f"{server}/api/v1/blobs/{file['hash']}" for file in self._view["files"]]
@@ -294,18 +336,18 @@ class Model:
         return f"aml://asset/{self._view['asset_id']}"
 
     @property
-    def run(self) -> Any:
+    def run(self) -> Run | None:
         """The run that it was registered from."""
         from lapis.sdk.runs.run import Run
 
         return None if self.run_id is None else Run.get(self.workspace, self.run_id)
 
     @property
-    def datasets(self) -> dict[str, Any]:
+    def datasets(self) -> dict[str, builtins.list[FileDataset | TabularDataset]]:
         """The datasets that it was made with, by purpose."""
         from lapis.sdk.data.abstract_dataset import AbstractDataset
 
-        found: dict[str, Any] = {}
+        found: dict[str, builtins.list[FileDataset | TabularDataset]] = {}
         for purpose, dataset_id in self._view["datasets"]:
             found.setdefault(purpose, []).append(AbstractDataset.get_by_id(self.workspace, dataset_id))
         return found
@@ -338,13 +380,13 @@ class Model:
         self.name: str = view["name"]
         self.version: int = view["version"]
         self.id: str = view["id"]
-        self.description = view["description"]
-        self.tags = view["tags"]
-        self.properties = view["properties"]
-        self.model_framework = view["framework"]
-        self.model_framework_version = view["framework_version"]
-        self.run_id = view["run_id"]
-        self.experiment_name = view["experiment"]
+        self.description: str | None = view["description"]
+        self.tags: dict[str, str] = view["tags"]
+        self.properties: dict[str, str] = view["properties"]
+        self.model_framework: str | None = view["framework"]
+        self.model_framework_version: str | None = view["framework_version"]
+        self.run_id: str | None = view["run_id"]
+        self.experiment_name: str | None = view["experiment"]
         self.created_by = {"userName": view["created_by"]} if view["created_by"] else None
         self.created_time = display.when(view["created_at"])
         self.resource_configuration = ResourceConfiguration.deserialize(view["resources"])
@@ -353,7 +395,7 @@ class Model:
         self.mime_type = "application/x-python"
         self.unpack = len(view["files"]) > 1
         self.parent_id = None
-        self.derived_model_ids: Any = []
+        self.derived_model_ids: builtins.list[str] = []
 
     @property
     def _top(self) -> str:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lapis.domain.log_names import STD_LOG
 from lapis.errors import ActivityFailedException, UserErrorException
 from lapis.machine.whole_files import replacing
+
+if TYPE_CHECKING:
+    from lapis.sdk.models.model import Model
+    from lapis.sdk.runs.script_run import ScriptRun
 
 EXPERIMENT = "export-onnx"
 _OUTPUT = "outputs/model.onnx"  # as lapis.scoring.export leaves it
@@ -18,7 +22,14 @@ _KERAS_FILES = (".h5", ".hdf5", ".keras")
 _FRAMEWORKS = ("TensorFlow", "TfKeras")
 
 
-def export(model: Any, path: Any, model_name: str | None, sample_input: Any, overwrite: bool, show_output: bool) -> Any:
+def export(
+    model: Model,
+    path: str | os.PathLike[str] | None,
+    model_name: str | None,
+    sample_input: Any,
+    overwrite: bool,
+    show_output: bool,
+) -> str | Model:
     target = None if path is None and model_name is not None else _target(model, path, overwrite)
     if model.model_framework == "Onnx":
         return _as_it_is(model, target, model_name)
@@ -36,7 +47,7 @@ def export(model: Any, path: Any, model_name: str | None, sample_input: Any, ove
     if target is not None:
         run.download_file(_OUTPUT, target)
     if model_name is None:
-        return target
+        return str(target)
     return run.register_model(
         model_name=model_name,
         model_path=_OUTPUT,
@@ -46,7 +57,7 @@ def export(model: Any, path: Any, model_name: str | None, sample_input: Any, ove
     )
 
 
-def _target(model: Any, path: Any, overwrite: bool) -> str:
+def _target(model: Model, path: str | os.PathLike[str] | None, overwrite: bool) -> str:
     target = os.fspath(path) if path is not None else f"{model.name}.onnx"
     if os.path.isdir(target):
         target = os.path.join(target, f"{model.name}.onnx")
@@ -58,7 +69,7 @@ def _target(model: Any, path: Any, overwrite: bool) -> str:
     return target
 
 
-def _as_it_is(model: Any, target: str | None, model_name: str | None) -> Any:
+def _as_it_is(model: Model, target: str | None, model_name: str | None) -> str | Model:
     """An ONNX model is downloaded, no more."""
     files = [file for file in model._view["files"] if file["path"].lower().endswith(".onnx")]
     if len(files) != 1 or model_name is not None:
@@ -70,7 +81,7 @@ def _as_it_is(model: Any, target: str | None, model_name: str | None) -> Any:
     return target
 
 
-def _check_files(model: Any) -> None:
+def _check_files(model: Model) -> None:
     paths = [str(file["path"]) for file in model._view["files"]]
     saved = any(path.rsplit("/", 1)[-1] in ("saved_model.pb", "saved_model.pbtxt") for path in paths)
     if not saved and sum(path.lower().endswith(_KERAS_FILES) for path in paths) != 1:
@@ -80,7 +91,7 @@ def _check_files(model: Any) -> None:
         )
 
 
-def _submit(model: Any, sample_input: Any) -> Any:
+def _submit(model: Model, sample_input: Any) -> ScriptRun:
     import tempfile
 
     from lapis.sdk.config.script_run_config import ScriptRunConfig
@@ -116,7 +127,7 @@ def _sample_text(sample: Any) -> str:
     return json.dumps(rows if isinstance(rows, dict) else {"data": rows})
 
 
-def _why(run: Any, error: ActivityFailedException) -> str:
+def _why(run: ScriptRun, error: ActivityFailedException) -> str:
     """The last line of the run's log, where the converter says its reason."""
     text = run._text_of(STD_LOG) or ""
     said = [line for line in text.splitlines() if line.strip() and not re.match(r"Lapis:|\d{4}-\d\d-\d\d", line)]

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from lapis.client.http_client import quoted
+from lapis.domain.service_content import Content
 from lapis.errors import NotFound, WebserviceException
 from lapis.machine.whole_files import replacing
 from lapis.sdk.environments.container_registry import ContainerRegistry
@@ -48,7 +49,7 @@ class ModelPackage:
         self.workspace = workspace
         self.environment = environment
         self.state: str | None = None
-        self.error: Any = None
+        self.error: str | None = None
         self.package_build_log_uri: str | None = None
         self._id = operation_id
         self.update_creation_state()
@@ -71,7 +72,7 @@ class ModelPackage:
         if show_output:
             print(f"Package creation {self.state}")
 
-    def get_logs(self, decode: bool = True, offset: int = 0) -> Any:
+    def get_logs(self, decode: bool = True, offset: int = 0) -> str | bytes:
         """What the package is made of, a line for each part."""
         text = "".join(f"{line}\n" for line in self._parts())[offset:]
         return text if decode else text.encode()
@@ -80,7 +81,7 @@ class ModelPackage:
         """Write the folder: models, code, the list of packages, the server, a Dockerfile, and README.txt."""
         if os.path.isdir(output_directory) and os.listdir(output_directory):
             raise WebserviceException(f"The folder '{output_directory}' is not empty. Choose another one.")
-        content = self._view["content"]
+        content = Content.from_json(self._view["content"])
         app = os.path.join(output_directory, "app")
         os.makedirs(app, exist_ok=True)
         self._save_code(content, app)
@@ -139,33 +140,33 @@ class ModelPackage:
         return self.location or f"lapis/{self._id.rpartition(':')[0]}:latest"
 
     def _parts(self) -> list[str]:
-        content, lock = self._view["content"], self._view["lock"]
+        content, lock = Content.from_json(self._view["content"]), self._view["lock"]
         lines = [f"Model {each}" for each in self._view["models"]]
-        lines.append(f"Entry script {content['entry_script']}" if content["entry_script"] else "No entry script")
+        lines.append(f"Entry script {content.entry_script}" if content.entry_script else "No entry script")
         lines.append(f"Python {lock['python']}" if lock else "Python of whoever runs it")
         lines += [line for line in (lock["packages"].splitlines() if lock else []) if "==" in line]
         return lines
 
-    def _save_code(self, content: dict[str, Any], app: str) -> None:
-        snapshot = content["snapshot_id"]
+    def _save_code(self, content: Content, app: str) -> None:
+        snapshot = content.snapshot_id
         files = self.workspace._client.call("GET", f"{self.workspace._base}/snapshots/{snapshot}")["files"]
         for path, digest, *_ in files:
-            self._save_blob(digest, os.path.join(app, content["folder"] or "", *path.split("/")))
+            self._save_blob(digest, os.path.join(app, content.folder or "", *path.split("/")))
 
     def _save_blob(self, digest: str, target: str) -> None:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         with replacing(target) as part, open(part, "wb") as file:
             self.workspace._client.download(f"/blobs/{digest}", file.write)
 
-    def _about(self, content: dict[str, Any], python: str) -> dict[str, Any]:
+    def _about(self, content: Content, python: str) -> dict[str, Any]:
         return {
             "name": self._id.rpartition(":")[0],
             "python": python,
             "models": [{"name": model["name"], "version": model["version"]} for model in self._view["files"]],
-            "entry_script": content["entry_script"],
-            "folder": content["folder"],
-            "no_code": content["no_code"],
-            "environment_variables": content["environment_variables"],
+            "entry_script": content.entry_script,
+            "folder": content.folder,
+            "no_code": None if content.no_code is None else content.no_code.to_json(),
+            "environment_variables": dict(content.environment_variables),
         }
 
     def __repr__(self) -> str:

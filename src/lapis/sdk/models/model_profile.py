@@ -6,7 +6,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from lapis.client.http_client import quoted
-from lapis.domain import services as rules
+from lapis.domain.service import check_service_name
+from lapis.domain.service_settings import ServiceSettings
 from lapis.errors import NotFound, WebserviceException
 from lapis.sdk.base import display
 from lapis.sdk.models import deployment
@@ -29,8 +30,8 @@ def profile(
     input_data: Any = None,
 ) -> ModelProfile:
     """Begin to measure. Returns at once; `wait_for_completion()` waits for what was found."""
-    rules.check_service_name(name)
-    rules.check_settings(rules.ACI, {"cpu_cores": cpu, "memory_gb": memory_in_gb})
+    check_service_name(name)
+    ServiceSettings.asked({"cpu_cores": cpu, "memory_gb": memory_in_gb})
     samples = _samples(input_dataset, input_data)
     body = {
         "name": name,

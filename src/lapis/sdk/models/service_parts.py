@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Mapping, TypeVar
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_Self = TypeVar("_Self", bound="_Part")
 
 
 class _Part:
@@ -14,7 +19,7 @@ class _Part:
         return {theirs: getattr(self, ours) for ours, theirs in self._names.items()}
 
     @classmethod
-    def _read(cls, payload: Any) -> Any:
+    def _read(cls: type[_Self], payload: Mapping[str, Any] | None) -> _Self | None:
         if payload is None:
             return None
         return cls(**{ours: payload.get(theirs) for ours, theirs in cls._names.items()})
@@ -31,7 +36,12 @@ class ContainerResourceRequirements(_Part):
               "memory_in_gb_limit": "memoryInGBLimit"}  # fmt: skip
 
     def __init__(
-        self, cpu: Any, memory_in_gb: Any, gpu: Any = None, cpu_limit: Any = None, memory_in_gb_limit: Any = None
+        self,
+        cpu: float | None,
+        memory_in_gb: float | None,
+        gpu: int | None = None,
+        cpu_limit: float | None = None,
+        memory_in_gb_limit: float | None = None,
     ) -> None:
         self.cpu = cpu
         self.memory_in_gb = memory_in_gb
@@ -40,7 +50,7 @@ class ContainerResourceRequirements(_Part):
         self.memory_in_gb_limit = memory_in_gb_limit
 
     @staticmethod
-    def deserialize(payload_obj: Any) -> Any:
+    def deserialize(payload_obj: Mapping[str, Any] | None) -> ContainerResourceRequirements | None:
         return ContainerResourceRequirements._read(payload_obj)
 
 
@@ -53,11 +63,11 @@ class AutoScaler(_Part):
 
     def __init__(
         self,
-        autoscale_enabled: Any,
-        max_replicas: Any,
-        min_replicas: Any,
-        refresh_period_seconds: Any,
-        target_utilization: Any,
+        autoscale_enabled: bool | None,
+        max_replicas: int | None,
+        min_replicas: int | None,
+        refresh_period_seconds: int | None,
+        target_utilization: int | None,
     ) -> None:
         self.autoscale_enabled = autoscale_enabled
         self.max_replicas = max_replicas
@@ -66,7 +76,7 @@ class AutoScaler(_Part):
         self.target_utilization = target_utilization
 
     @staticmethod
-    def deserialize(payload_obj: Any) -> Any:
+    def deserialize(payload_obj: Mapping[str, Any] | None) -> AutoScaler | None:
         return AutoScaler._read(payload_obj)
 
 
@@ -75,12 +85,12 @@ class DataCollection(_Part):
 
     _names = {"event_hub_enabled": "eventHubEnabled", "storage_enabled": "storageEnabled"}
 
-    def __init__(self, event_hub_enabled: Any, storage_enabled: Any) -> None:
+    def __init__(self, event_hub_enabled: bool | None, storage_enabled: bool | None) -> None:
         self.event_hub_enabled = event_hub_enabled
         self.storage_enabled = storage_enabled
 
     @staticmethod
-    def deserialize(payload_obj: Any) -> Any:
+    def deserialize(payload_obj: Mapping[str, Any] | None) -> DataCollection | None:
         return DataCollection._read(payload_obj)
 
 
@@ -93,11 +103,11 @@ class LivenessProbeRequirements(_Part):
 
     def __init__(
         self,
-        period_seconds: Any,
-        initial_delay_seconds: Any,
-        timeout_seconds: Any,
-        success_threshold: Any,
-        failure_threshold: Any,
+        period_seconds: int | None,
+        initial_delay_seconds: int | None,
+        timeout_seconds: int | None,
+        success_threshold: int | None,
+        failure_threshold: int | None,
     ) -> None:
         self.period_seconds = period_seconds
         self.initial_delay_seconds = initial_delay_seconds
@@ -106,7 +116,7 @@ class LivenessProbeRequirements(_Part):
         self.failure_threshold = failure_threshold
 
     @staticmethod
-    def deserialize(payload_obj: Any) -> Any:
+    def deserialize(payload_obj: Mapping[str, Any] | None) -> LivenessProbeRequirements | None:
         return LivenessProbeRequirements._read(payload_obj)
 
 
@@ -115,13 +125,13 @@ class EncryptionProperties(_Part):
 
     _names = {"cmk_vault_base_url": "vaultBaseUrl", "cmk_key_name": "keyName", "cmk_key_version": "keyVersion"}
 
-    def __init__(self, cmk_vault_base_url: Any, cmk_key_name: Any, cmk_key_version: Any) -> None:
+    def __init__(self, cmk_vault_base_url: str | None, cmk_key_name: str | None, cmk_key_version: str | None) -> None:
         self.cmk_vault_base_url = cmk_vault_base_url
         self.cmk_key_name = cmk_key_name
         self.cmk_key_version = cmk_key_version
 
     @staticmethod
-    def deserialize(payload_obj: Any) -> Any:
+    def deserialize(payload_obj: Mapping[str, Any] | None) -> EncryptionProperties | None:
         return EncryptionProperties._read(payload_obj)
 
 
@@ -130,12 +140,12 @@ class VnetConfiguration(_Part):
 
     _names = {"vnet_name": "vnetName", "subnet_name": "subnetName"}
 
-    def __init__(self, vnet_name: Any, subnet_name: Any) -> None:
+    def __init__(self, vnet_name: str | None, subnet_name: str | None) -> None:
         self.vnet_name = vnet_name
         self.subnet_name = subnet_name
 
     @staticmethod
-    def deserialize(payload_obj: Any) -> Any:
+    def deserialize(payload_obj: Mapping[str, Any] | None) -> VnetConfiguration | None:
         return VnetConfiguration._read(payload_obj)
 
 
@@ -145,7 +155,7 @@ class WebServiceAccessToken(_Part):
     _names = {"access_token": "accessToken", "token_type": "tokenType", "refresh_after": "refreshAfter",
               "expiry_on": "expiryOn"}  # fmt: skip
 
-    def __init__(self, access_token: str, token_type: str, refresh_after: Any, expiry_on: Any) -> None:
+    def __init__(self, access_token: str, token_type: str, refresh_after: datetime, expiry_on: datetime) -> None:
         self.access_token = access_token
         self.token_type = token_type
         self.refresh_after = refresh_after
@@ -155,7 +165,7 @@ class WebServiceAccessToken(_Part):
         return f"{type(self).__name__}(expiry_on={self.expiry_on!r})"
 
     @staticmethod
-    def deserialize(payload_obj: Any) -> Any:
+    def deserialize(payload_obj: Mapping[str, Any] | None) -> WebServiceAccessToken | None:
         return WebServiceAccessToken._read(payload_obj)
 
 
@@ -163,5 +173,5 @@ class AksServiceAccessToken(WebServiceAccessToken):
     """The same, of a service on a cluster."""
 
     @staticmethod
-    def deserialize(payload_obj: Any) -> Any:
+    def deserialize(payload_obj: Mapping[str, Any] | None) -> AksServiceAccessToken | None:
         return AksServiceAccessToken._read(payload_obj)

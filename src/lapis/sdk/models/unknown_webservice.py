@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lapis.sdk.models.webservice import Webservice
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 class UnknownWebservice(Webservice):
@@ -14,7 +17,7 @@ class UnknownWebservice(Webservice):
         """Send a request; the answer, parsed where it is JSON."""
         return super().run(input)
 
-    def get_token(self) -> Any:
+    def get_token(self) -> tuple[str, datetime]:
         return super().get_token()
 
     def update(self, *args: Any, **kwargs: Any) -> None:

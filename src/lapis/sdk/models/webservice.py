@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterable, Sequence, TypeVar
 
 from lapis.client.http_client import quoted
 from lapis.errors import NotFound, WebserviceException
@@ -11,7 +12,16 @@ from lapis.sdk.base import display
 from lapis.sdk.models import deployment, service_requests
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from lapis.sdk.compute.compute_target import ComputeTarget
+    from lapis.sdk.environments.environment import Environment
+    from lapis.sdk.models.deployment_config import WebserviceDeploymentConfiguration
+    from lapis.sdk.models.image import ContainerImageConfig, Image
+    from lapis.sdk.models.model import Model
     from lapis.sdk.workspace.workspace import Workspace
+
+Kind = TypeVar("Kind", bound="Webservice")
 
 
 class Webservice:
@@ -19,6 +29,7 @@ class Webservice:
 
     _kind = ""
     workspace: Workspace
+    state: str
 
     def __new__(cls, workspace: Workspace, name: str, *args: Any, **kwargs: Any) -> Any:
         view = _fetch(workspace, name)
@@ -38,12 +49,12 @@ class Webservice:
     def deploy(
         workspace: Workspace,
         name: str,
-        model_paths: Any,
-        image_config: Any,
-        deployment_config: Any = None,
-        deployment_target: Any = None,
+        model_paths: str | Iterable[str],
+        image_config: ContainerImageConfig,
+        deployment_config: WebserviceDeploymentConfiguration | None = None,
+        deployment_target: ComputeTarget | str | None = None,
         overwrite: bool = False,
-    ) -> Any:
+    ) -> Webservice:
         """As in 2019: register files as models, and serve them."""
         return deployment.of_paths(
             workspace, name, model_paths, image_config, deployment_config, deployment_target, overwrite
@@ -53,12 +64,12 @@ class Webservice:
     def deploy_from_model(
         workspace: Workspace,
         name: str,
-        models: Any,
-        image_config: Any,
-        deployment_config: Any = None,
-        deployment_target: Any = None,
+        models: Sequence[Model | str],
+        image_config: ContainerImageConfig,
+        deployment_config: WebserviceDeploymentConfiguration | None = None,
+        deployment_target: ComputeTarget | str | None = None,
         overwrite: bool = False,
-    ) -> Any:
+    ) -> Webservice:
         """As in 2019: serve registered models."""
         return deployment.deploy(workspace, name, models, image_config, deployment_config, deployment_target, overwrite)
 
@@ -66,11 +77,11 @@ class Webservice:
     def deploy_from_image(
         workspace: Workspace,
         name: str,
-        image: Any,
-        deployment_config: Any = None,
-        deployment_target: Any = None,
+        image: Image,
+        deployment_config: WebserviceDeploymentConfiguration | None = None,
+        deployment_target: ComputeTarget | str | None = None,
         overwrite: bool = False,
-    ) -> Any:
+    ) -> Webservice:
         """As in 2019: serve what an image was made of."""
         return deployment.of_image(workspace, name, image, deployment_config, deployment_target, overwrite)
 
@@ -78,11 +89,11 @@ class Webservice:
     def deploy_local_from_model(
         workspace: Workspace,
         name: str,
-        models: Any,
-        image_config: Any,
-        deployment_config: Any = None,
+        models: Sequence[Model | str],
+        image_config: ContainerImageConfig,
+        deployment_config: WebserviceDeploymentConfiguration | None = None,
         wait: bool = False,
-    ) -> Any:
+    ) -> Webservice:
         """As in 2019: serve registered models on a port of this machine."""
         from lapis.sdk.models.deployment_config import LocalWebserviceDeploymentConfiguration
 
@@ -117,10 +128,10 @@ class Webservice:
         image_id: str | None = None,
         model_name: str | None = None,
         model_id: str | None = None,
-        tags: Any = None,
-        properties: Any = None,
+        tags: Iterable[str | Sequence[str]] | None = None,
+        properties: Iterable[str | Sequence[str]] | None = None,
         image_digest: str | None = None,
-    ) -> list[Any]:
+    ) -> list[Webservice]:
         """The services that fit. Tags and properties are given as 'key' or ['key', 'value']."""
         from lapis.sdk.models.model import fits
 
@@ -177,7 +188,7 @@ class Webservice:
         """Replace the 'Primary' or the 'Secondary' key, by `set_key` or a random one. The old one opens nothing."""
         self._call("POST", "/keys", {"which": str(key), "key": set_key})
 
-    def get_token(self) -> Any:
+    def get_token(self) -> tuple[str, datetime]:
         """A token, and when it is to be replaced."""
         raise WebserviceException(f"Service '{self.name}' is opened by keys, not by tokens. Use get_keys().")
 
@@ -216,7 +227,7 @@ class Webservice:
         }
 
     @classmethod
-    def deserialize(cls, workspace: Workspace, webservice_payload: dict[str, Any]) -> Any:
+    def deserialize(cls, workspace: Workspace, webservice_payload: dict[str, Any]) -> Webservice:
         """The service that `serialize` described, as it is now."""
         return Webservice(workspace, webservice_payload["name"])
 
@@ -252,25 +263,25 @@ class Webservice:
 
     def _take(self, view: dict[str, Any]) -> None:
         self._view = view
-        self.name = view["name"]
-        self.compute_type = view["kind"]
+        self.name: str = view["name"]
+        self.compute_type: str = view["kind"]
         self.state = view["state"]
-        self.description = view["description"]
-        self.tags = view["tags"]
-        self.properties = view["properties"]
+        self.description: str | None = view["description"]
+        self.tags: dict[str, str] = view["tags"]
+        self.properties: dict[str, str] = view["properties"]
         self.created_time = display.when(view["created_at"])
         self.updated_time = display.when(view["updated_at"])
         self.created_by = {"userName": view["created_by"]} if view["created_by"] else None
         self.error = view["error"]
-        self.auth_enabled = view["auth_enabled"]
-        self.token_auth_enabled = view["token_auth_enabled"]
+        self.auth_enabled: bool = view["auth_enabled"]
+        self.token_auth_enabled: bool = view["token_auth_enabled"]
         main = view["versions"][view["default"]]
-        self.image_id = main["image"]
+        self.image_id: str | None = main["image"]
         self.image_digest = None
         self._main = main
 
     @property
-    def image(self) -> Any:
+    def image(self) -> Image | None:
         """The image that it was deployed from, if it was one."""
         if self.image_id is None:
             return None
@@ -279,14 +290,14 @@ class Webservice:
         return Image(self.workspace, id=self.image_id)
 
     @property
-    def models(self) -> Any:
+    def models(self) -> builtins.list[Model]:
         """The models that it serves."""
         from lapis.sdk.models.model import Model
 
         return [Model(self.workspace, id=each) for each in self._view["models"]]
 
     @property
-    def environment(self) -> Any:
+    def environment(self) -> Environment | None:
         """The environment that it runs in."""
         from lapis.sdk.environments.environment import Environment
 
@@ -301,7 +312,7 @@ class Webservice:
         return f"{type(self).__name__}(workspace={self.workspace!r}, {shown})"
 
 
-def kinds() -> dict[str, Any]:
+def kinds() -> dict[str, type[Webservice]]:
     from lapis.sdk.models.aci_webservice import AciWebservice
     from lapis.sdk.models.aks_webservice import AksEndpoint, AksWebservice
     from lapis.sdk.models.local_webservice import LocalWebservice
@@ -309,7 +320,7 @@ def kinds() -> dict[str, Any]:
     return {kind._kind: kind for kind in (AciWebservice, AksWebservice, AksEndpoint, LocalWebservice)}
 
 
-def made(kind: Any, workspace: Workspace, view: dict[str, Any]) -> Any:
+def made(kind: type[Kind], workspace: Workspace, view: dict[str, Any]) -> Kind:
     service = object.__new__(kind)
     service.workspace = workspace
     service._take(view)

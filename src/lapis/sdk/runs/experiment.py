@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Type, Union, overload
 
 from lapis.domain.run import check_experiment_name, check_labels, label_text
 from lapis.errors import NotThereYet, UserErrorException
@@ -12,7 +12,18 @@ from lapis.sdk.workspace.workspace import Workspace
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from lapis.sdk.config.script_run_config import ScriptRunConfig
     from lapis.sdk.runs.run import Run
+    from lapis.sdk.runs.script_run import ScriptRun
+    from lapis.sdk.training.estimator import MMLBaseEstimator
+    from lapis.sdk.training.sweep_config import HyperDriveConfig
+    from lapis.sdk.training.sweep_run import HyperDriveRun
+    from lapis.sdk.workspace.authentication import AbstractAuthentication
+
+# Which runs: those of a type, by its name or its class.
+RunType = Union[str, Type["Run"], None]
+# Which tags or properties: one key, several keys, or values by key, where None is any value.
+LabelFilter = Union[str, Mapping[str, Any], Iterable[str], None]
 
 _PRIVATE = {"_skip_name_validation", "_id", "_archived_time", "_create_in_cloud", "_experiment_dto"}
 
@@ -46,7 +57,22 @@ class Experiment:
 
     # -- runs
 
-    def submit(self, config: Any, tags: Any = None, **kwargs: Any) -> Any:
+    @overload
+    def submit(
+        self, config: HyperDriveConfig, tags: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> HyperDriveRun: ...
+
+    @overload
+    def submit(
+        self, config: ScriptRunConfig | MMLBaseEstimator, tags: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> ScriptRun: ...
+
+    def submit(
+        self,
+        config: ScriptRunConfig | MMLBaseEstimator | HyperDriveConfig,
+        tags: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Run:
         """Run what `config` describes, and return at once with the run."""
         from lapis.sdk.runs.submission import submit
 
@@ -59,7 +85,11 @@ class Experiment:
         return start_logging(self, *args, **kwargs)
 
     def get_runs(
-        self, type: Any = None, tags: Any = None, properties: Any = None, include_children: bool = False
+        self,
+        type: RunType = None,
+        tags: LabelFilter = None,
+        properties: LabelFilter = None,
+        include_children: bool = False,
     ) -> Iterator[Run]:
         """Runs of this experiment, the newest first."""
         from lapis.sdk.runs.run import Run
@@ -104,10 +134,10 @@ class Experiment:
     def tag(self, key: str, value: Any = None) -> None:
         self.set_tags({key: value})
 
-    def set_tags(self, tags: Any) -> None:
+    def set_tags(self, tags: Mapping[str, Any]) -> None:
         self._change(tags=check_labels("tags", tags))
 
-    def remove_tags(self, tags: Any) -> dict[str, Any]:
+    def remove_tags(self, tags: str | Iterable[str]) -> dict[str, Any]:
         self._change(remove_tags=[tags] if isinstance(tags, str) else list(tags))
         return self.tags
 
@@ -131,14 +161,17 @@ class Experiment:
 
     @staticmethod
     def list(
-        workspace: Workspace, experiment_name: str | None = None, view_type: Any = ViewType.ActiveOnly, tags: Any = None
+        workspace: Workspace,
+        experiment_name: str | None = None,
+        view_type: str = ViewType.ActiveOnly,
+        tags: LabelFilter = None,
     ) -> list[Experiment]:
         query = {"name": experiment_name, "view": view_type, "tag": label_filters(tags)}
         found = workspace._client.call("GET", workspace._base + "/experiments", query=query)["experiments"]
         return [Experiment._from_info(workspace, info) for info in found]
 
     @staticmethod
-    def from_directory(path: str, auth: Any = None) -> Experiment:
+    def from_directory(path: str, auth: AbstractAuthentication | None = None) -> Experiment:
         raise NotThereYet("Experiment.from_directory", "Name it: Experiment(workspace, name).")
 
     def get_portal_url(self) -> str:
@@ -175,8 +208,8 @@ class Experiment:
         return display.as_html(facts, {"Report Page": self.portal_url})
 
 
-def label_filters(labels: Any) -> Any:
-    """A filter on tags or properties: one key, several keys, or values by key (None: any value)."""
+def label_filters(labels: LabelFilter) -> list[str] | None:
+    """As the server takes them."""
     if labels is None:
         return None
     if isinstance(labels, str):

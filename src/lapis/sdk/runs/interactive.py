@@ -9,8 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from lapis.client.recording import ProcessRecorder, owner_of
-from lapis.client.shipping import is_small
+from lapis.client.recording import ProcessRecorder, guest_stream, owner_of
 from lapis.domain.run import check_labels, check_run_id, check_text
 from lapis.errors import UserErrorException
 from lapis.sdk.runs.run import Run
@@ -98,9 +97,8 @@ class InteractiveRun(Run):
         if self._own.finish is None:
             return  # it has ended before
         small = self._take_up_folders()
-        reply = self._own.close({"verdict": dict(verdict, at=time.time())}, small)
+        reply = self._own.close(verdict, small)
         self._own.finish = None
-        self._recorder = None
         if self._view is not None:
             self._view = dict(self._view, status=reply["state"], state=reply["state"])
 
@@ -118,11 +116,7 @@ class InteractiveRun(Run):
                     if os.path.islink(path) or not os.path.isfile(path) or os.path.getmtime(path) < self._began - 1.0:
                         continue
                     name = f"{os.path.basename(os.path.normpath(folder))}/{inside}"
-                    if is_small(path):
-                        with open(path, "rb") as file:
-                            small[name] = file.read()
-                    else:
-                        self._own.shipper.put_file(name, path)
+                    self._own.losses += self._own.shipper.put_or_keep(name, path, small)
         return small
 
     def _at_exit(self) -> None:
@@ -151,7 +145,7 @@ sys.excepthook = _remember
 def guest_recorder(run: Run) -> ProcessRecorder:
     """For a run that lives elsewhere: what this process logs to it travels in a journal of its own."""
     workspace = run.experiment.workspace
-    return ProcessRecorder(workspace._client, workspace._workspace_id, run.id, f"guest-{uuid4().hex}", owner=False)
+    return ProcessRecorder(workspace._client, workspace._workspace_id, run.id, guest_stream(), owner=False)
 
 
 @lru_cache(maxsize=None)

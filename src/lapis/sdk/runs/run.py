@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, NoReturn, cast
 
 from lapis.client.http_client import Client
 from lapis.domain.log_names import STD_LOG
@@ -17,7 +17,7 @@ from lapis.errors import (
     UserErrorException,
 )
 from lapis.sdk.base import display
-from lapis.sdk.runs.experiment import Experiment, label_filters
+from lapis.sdk.runs.experiment import Experiment, LabelFilter, RunType, label_filters
 from lapis.sdk.runs.run_family import RunFamily
 from lapis.sdk.runs.run_files import RunFiles
 from lapis.sdk.runs.run_metrics import RunMetrics
@@ -25,8 +25,14 @@ from lapis.sdk.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from lapis.client.recording import Recorder
+    from lapis.sdk.compute.compute_target import ComputeTarget
+    from lapis.sdk.data.abstract_dataset import AbstractDataset
+    from lapis.sdk.environments.environment import Environment
+    from lapis.sdk.models.model import Model
+    from lapis.sdk.models.resource_configuration import ResourceConfiguration
+    from lapis.sdk.runs.submitted_run import InputDatasets, _SubmittedRun
 
-_factories: dict[str, Callable[..., Any]] = {}
+_factories: dict[str, Callable[..., Run]] = {}
 
 
 class Run(RunFiles, RunMetrics, RunFamily):
@@ -52,7 +58,9 @@ class Run(RunFiles, RunMetrics, RunFamily):
     # -- found
 
     @classmethod
-    def get_context(cls, allow_offline: bool = True, used_for_context_manager: bool = False, **kwargs: Any) -> Any:
+    def get_context(
+        cls, allow_offline: bool = True, used_for_context_manager: bool = False, **kwargs: Any
+    ) -> _SubmittedRun:
         """The run that this process belongs to; outside a job an offline run, which prints what it is told."""
         from lapis.sdk.runs.submitted_run import from_environment
 
@@ -66,15 +74,15 @@ class Run(RunFiles, RunMetrics, RunFamily):
             )
         from lapis.sdk.runs.offline_run import _OfflineRun
 
-        return _OfflineRun(**kwargs)
+        return cast("_SubmittedRun", _OfflineRun(**kwargs))  # not one, but a script logs to both alike
 
     @classmethod
-    def get_submitted_run(cls, **kwargs: Any) -> Any:
+    def get_submitted_run(cls, **kwargs: Any) -> _SubmittedRun:
         """The older name of get_context()."""
         return cls.get_context(**kwargs)
 
     @staticmethod
-    def get(workspace: Workspace, run_id: str) -> Any:
+    def get(workspace: Workspace, run_id: str) -> Run:
         """The run with that id, as the class that fits its type."""
         if not isinstance(workspace, Workspace):
             raise UserErrorException(f"workspace must be a Workspace, not {type(workspace).__name__}.")
@@ -84,13 +92,13 @@ class Run(RunFiles, RunMetrics, RunFamily):
     @staticmethod
     def list(
         experiment: Experiment,
-        type: Any = None,
-        tags: Any = None,
-        properties: Any = None,
-        status: Any = None,
+        type: RunType = None,
+        tags: LabelFilter = None,
+        properties: LabelFilter = None,
+        status: str | Iterable[str] | None = None,
         include_children: bool = False,
         _rehydrate_runs: bool = True,
-    ) -> Iterator[Any]:
+    ) -> Iterator[Run]:
         """Runs of an experiment, the newest first, fetched page by page as they are asked for."""
         if not isinstance(experiment, Experiment):
             raise UserErrorException(f"experiment must be an Experiment, not {experiment.__class__.__name__}.")
@@ -106,8 +114,12 @@ class Run(RunFiles, RunMetrics, RunFamily):
 
     @staticmethod
     def list_by_compute(
-        compute: Any, type: Any = None, tags: Any = None, properties: Any = None, status: Any = None
-    ) -> Iterator[Any]:
+        compute: ComputeTarget,
+        type: RunType = None,
+        tags: LabelFilter = None,
+        properties: LabelFilter = None,
+        status: str | Iterable[str] | None = None,
+    ) -> Iterator[Run]:
         """Runs that were sent to a compute target."""
         workspace = getattr(compute, "workspace", None)
         if not isinstance(workspace, Workspace):
@@ -123,7 +135,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
         return _pages(workspace, query, None)
 
     @staticmethod
-    def add_type_provider(runtype: str, run_factory: Callable[..., Any]) -> None:
+    def add_type_provider(runtype: str, run_factory: Callable[..., Run]) -> None:
         """Let runs of a type come back as a class of one's own: `run_factory(experiment, view)`."""
         if not callable(run_factory):
             raise UserErrorException(f"run_factory must be callable, not {run_factory!r}.")
@@ -152,7 +164,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
         return self._facts().get("display_name") or self._run_id
 
     @display_name.setter
-    def display_name(self, value: Any) -> None:
+    def display_name(self, value: str | None) -> None:
         self._change(display_name=check_text("display_name", value))
 
     @property
@@ -160,7 +172,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
         return self._facts().get("description")
 
     @description.setter
-    def description(self, value: Any) -> None:
+    def description(self, value: str | None) -> None:
         self._change(description=check_text("description", value))
 
     @property
@@ -236,7 +248,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
         """The text of each log by its name."""
         return {name: self._text_of(name) for name in self._log_names()}
 
-    def get_all_logs(self, destination: Any = None) -> Any:
+    def get_all_logs(self, destination: str | os.PathLike[str] | None = None) -> builtins.list[str]:
         """Download all logs to `destination` (this folder without one); the paths of the files."""
         from lapis.domain.tree import resolve_under
 
@@ -247,7 +259,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
             self.download_file(name, paths[-1])
         return paths
 
-    def get_environment(self) -> Any:
+    def get_environment(self) -> Environment:
         """The environment that the run was submitted with."""
         from lapis.sdk.config.runconfig import environment_of
 
@@ -263,7 +275,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
             raise UserErrorException(f"Run {self._run_id} has no snapshot: it was not submitted with a folder of code.")
         return str(found)
 
-    def take_snapshot(self, file_or_folder_path: Any) -> str:
+    def take_snapshot(self, file_or_folder_path: str | os.PathLike[str]) -> str:
         """Keep a copy of a folder's (or file's) content with the run; the snapshot's id."""
         from lapis.client.snapshot_sending import send_snapshot
 
@@ -284,10 +296,10 @@ class Run(RunFiles, RunMetrics, RunFamily):
         """Put a tag on the run; the same key again replaces its value."""
         self.set_tags({key: value})
 
-    def set_tags(self, tags: Any) -> None:
+    def set_tags(self, tags: Mapping[str, Any]) -> None:
         self._change(tags=check_labels("tags", tags))
 
-    def remove_tags(self, tags: Any) -> dict[str, Any]:
+    def remove_tags(self, tags: str | Iterable[str]) -> dict[str, Any]:
         """Remove a tag or a list of them; the tags left."""
         self._change(remove_tags=[tags] if isinstance(tags, str) else [str(tag) for tag in tags])
         return self.tags
@@ -299,7 +311,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
     def get_properties(self) -> dict[str, str]:
         return self.properties
 
-    def add_properties(self, properties: Any) -> None:
+    def add_properties(self, properties: Mapping[str, Any]) -> None:
         """Add properties; one that is set cannot be changed any more."""
         self._change(properties=check_labels("properties", properties))
 
@@ -327,7 +339,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
         """Stop the run, in whatever state it is, with every process it started."""
         self._view = self._call("POST", "/cancel", {})
 
-    def clean(self) -> Any:
+    def clean(self) -> builtins.list[str]:
         """Remove what a run left on its compute target: nothing, as Lapis does so when a run ends."""
         return []
 
@@ -370,18 +382,18 @@ class Run(RunFiles, RunMetrics, RunFamily):
     def register_model(
         self,
         model_name: str,
-        model_path: Any = None,
-        tags: Any = None,
-        properties: Any = None,
-        model_framework: Any = None,
-        model_framework_version: Any = None,
-        description: Any = None,
-        datasets: Any = None,
-        sample_input_dataset: Any = None,
-        sample_output_dataset: Any = None,
-        resource_configuration: Any = None,
+        model_path: str | None = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
+        model_framework: str | None = None,
+        model_framework_version: str | None = None,
+        description: str | None = None,
+        datasets: Iterable[tuple[str, AbstractDataset]] | None = None,
+        sample_input_dataset: AbstractDataset | None = None,
+        sample_output_dataset: AbstractDataset | None = None,
+        resource_configuration: ResourceConfiguration | None = None,
         **kwargs: Any,
-    ) -> Any:
+    ) -> Model:
         """Make a file or a folder of this run the next version of a model. Without `model_path`, that of its name."""
         from lapis.sdk.models.model import register_from_run
 
@@ -394,14 +406,14 @@ class Run(RunFiles, RunMetrics, RunFamily):
         self._bring_in(model_path or model_name)
         return register_from_run(self, model_name, model_path, about)
 
-    def get_secret(self, name: str) -> Any:
+    def get_secret(self, name: str) -> NoReturn:
         raise NotThereYet("Run.get_secret")
 
-    def get_secrets(self, secrets: Any) -> Any:
+    def get_secrets(self, secrets: Iterable[str]) -> NoReturn:
         raise NotThereYet("Run.get_secrets")
 
     @property
-    def input_datasets(self) -> Any:
+    def input_datasets(self) -> InputDatasets:
         from lapis.sdk.runs.submitted_run import InputDatasets
 
         return InputDatasets(self._experiment.workspace)
@@ -480,7 +492,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
         except (AzureMLException, ServiceException):
             return self._view or {"type": None, "status": "Unknown"}
 
-    def _facts(self) -> Mapping[str, Any]:
+    def _facts(self) -> dict[str, Any]:
         """What never changes, or was seen last."""
         return self._view if self._view is not None else self._refresh()
 
@@ -516,7 +528,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
                 )
         return inputs, outputs
 
-    def _log_names(self) -> Any:
+    def _log_names(self) -> builtins.list[str]:
         prefixes = ("user_logs/", "azureml-logs/", "system_logs/", "logs/")
         return [name for name in self.get_file_names() if name.startswith(prefixes)]
 
@@ -531,7 +543,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
         return b"".join(pieces).decode("utf-8", "replace")
 
 
-def get_run(experiment: Experiment, run_id: str, rehydrate: bool = True, clean_up: bool = True) -> Any:
+def get_run(experiment: Experiment, run_id: str, rehydrate: bool = True, clean_up: bool = True) -> Run:
     """The run with that id in an experiment."""
     found = Run.get(experiment.workspace, run_id)
     if found.experiment.name != experiment.name:
@@ -541,7 +553,7 @@ def get_run(experiment: Experiment, run_id: str, rehydrate: bool = True, clean_u
     return found
 
 
-def rehydrate(experiment: Experiment, view: dict[str, Any]) -> Any:
+def rehydrate(experiment: Experiment, view: dict[str, Any]) -> Run:
     """A handle of the class that fits the run's type."""
     factory = _factories.get(view.get("type") or "")
     if factory is not None:
@@ -557,7 +569,7 @@ def rehydrate(experiment: Experiment, view: dict[str, Any]) -> Any:
     return Run(experiment, view["id"], _view=view)
 
 
-def _pages(workspace: Workspace, query: Mapping[str, Any], experiment: Experiment | None) -> Iterator[Any]:
+def _pages(workspace: Workspace, query: Mapping[str, Any], experiment: Experiment | None) -> Iterator[Run]:
     cursor = None
     while True:
         page = workspace._client.call("GET", workspace._base + "/runs", query=dict(query, cursor=cursor))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, overload
 
 from lapis.domain.run import check_labels, check_run_id, check_text, parse_label
 from lapis.errors import UserErrorException
@@ -10,7 +10,13 @@ from lapis.errors import UserErrorException
 if TYPE_CHECKING:
     from lapis.client.http_client import Client
     from lapis.client.recording import Recorder
-    from lapis.sdk.runs.experiment import Experiment
+    from lapis.sdk.config.script_run_config import ScriptRunConfig
+    from lapis.sdk.runs.experiment import Experiment, LabelFilter, RunType
+    from lapis.sdk.runs.run import Run
+    from lapis.sdk.runs.script_run import ScriptRun
+    from lapis.sdk.training.estimator import MMLBaseEstimator
+    from lapis.sdk.training.sweep_config import HyperDriveConfig
+    from lapis.sdk.training.sweep_run import HyperDriveRun
 
 
 class RunFamily:
@@ -21,7 +27,7 @@ class RunFamily:
     def _client(self) -> Client:
         raise NotImplementedError
 
-    def _facts(self) -> Any:
+    def _facts(self) -> dict[str, Any]:
         raise NotImplementedError
 
     def _call(self, method: str, suffix: str = "", body: Any = None, **more: Any) -> Any:
@@ -31,20 +37,20 @@ class RunFamily:
         raise NotImplementedError
 
     @property
-    def parent(self) -> Any:
+    def parent(self) -> Run | None:
         """The run that this one is a child of, or None."""
         from lapis.sdk.runs.run import Run
 
         parent_id = self._facts().get("parent_id")
         return None if parent_id is None else Run.get(self._experiment.workspace, parent_id)
 
-    def child_run(self, name: str | None = None, run_id: str | None = None, outputs: Any = None) -> Any:
+    def child_run(self, name: str | None = None, run_id: str | None = None, outputs: Any = None) -> Run:
         """Begin a child run that is logged from this process."""
         return self._make_children([{"display_name": check_text("name", name), "run_id": run_id, "started": True}])[0]
 
     def create_children(
-        self, count: int | None = None, tag_key: str | None = None, tag_values: Any = None
-    ) -> list[Any]:
+        self, count: int | None = None, tag_key: str | None = None, tag_values: Iterable[Any] | None = None
+    ) -> list[Run]:
         """Make many children at once: `count` of them, or one for each of `tag_values` under `tag_key`."""
         if (tag_key is None) != (tag_values is None):
             raise UserErrorException("create_children() needs tag_key and tag_values together.")
@@ -62,16 +68,36 @@ class RunFamily:
                 raise UserErrorException(f"create_children() was given count={count} and {len(tags)} tag_values.")
         return self._make_children([{"tags": each, "started": True} for each in tags])
 
-    def submit_child(self, config: Any, tags: Any = None, **kwargs: Any) -> Any:
+    @overload
+    def submit_child(
+        self, config: HyperDriveConfig, tags: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> HyperDriveRun: ...
+
+    @overload
+    def submit_child(
+        self, config: ScriptRunConfig | MMLBaseEstimator, tags: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> ScriptRun: ...
+
+    def submit_child(
+        self,
+        config: ScriptRunConfig | MMLBaseEstimator | HyperDriveConfig,
+        tags: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Run:
         """Submit a run as a child of this one."""
         from lapis.sdk.runs.submission import submit
 
         return submit(self._experiment, config, tags, self, kwargs)
 
     def get_children(
-        self, recursive: bool = False, tags: Any = None, properties: Any = None, type: Any = None, status: Any = None,
+        self,
+        recursive: bool = False,
+        tags: LabelFilter = None,
+        properties: LabelFilter = None,
+        type: RunType = None,
+        status: str | Iterable[str] | None = None,
         _rehydrate_runs: bool = True,
-    ) -> Iterator[Any]:  # fmt: skip
+    ) -> Iterator[Run]:
         """The children, the newest first; with `recursive` their children too. Filters narrow."""
         from lapis.sdk.runs.experiment import Experiment, label_filters
         from lapis.sdk.runs.run import _pages, rehydrate
@@ -100,7 +126,7 @@ class RunFamily:
         ]
         return iter([rehydrate(Experiment(workspace, v["experiment"], _create_in_cloud=False), v) for v in chosen])
 
-    def _make_children(self, wanted: list[dict[str, Any]]) -> list[Any]:
+    def _make_children(self, wanted: list[dict[str, Any]]) -> list[Run]:
         from uuid import uuid4
 
         from lapis.sdk.runs.run import Run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Callable, Iterable
+from typing import IO, TYPE_CHECKING, Any, Callable, Iterable, cast
 
 from lapis.client.http_client import quoted
 from lapis.client.shipping import read_chunks
@@ -30,12 +30,14 @@ class RunFiles:
     def _call(self, method: str, suffix: str = "", body: Any = None, **more: Any) -> Any:
         raise NotImplementedError
 
-    def upload_file(self, name: str, path_or_stream: Any, datastore_name: str | None = None) -> Any:
+    def upload_file(
+        self, name: str, path_or_stream: str | os.PathLike[str] | IO[Any], datastore_name: str | None = None
+    ) -> dict[str, Any]:
         """Store a file, or what a stream holds, under `name` in the run."""
         _no_datastore(datastore_name)
         name = _artifact_name(name)
         if hasattr(path_or_stream, "read"):
-            return self._upload_stream(name, path_or_stream)
+            return self._upload_stream(name, cast("IO[Any]", path_or_stream))
         if not isinstance(path_or_stream, (str, os.PathLike)):
             raise UserErrorException(
                 f"upload_file('{name}') takes a path or a stream, not {type(path_or_stream).__name__}."
@@ -45,11 +47,11 @@ class RunFiles:
     def upload_files(
         self,
         names: Iterable[str],
-        paths: Iterable[str],
+        paths: Iterable[str | os.PathLike[str]],
         return_artifacts: bool = False,
         timeout_seconds: float | None = None,
         datastore_name: str | None = None,
-    ) -> Any:
+    ) -> dict[str, Any] | None:
         """Store files under names, given in the same order. Nothing is sent if one of them is not there."""
         _no_datastore(datastore_name)
         if isinstance(names, str) or isinstance(paths, (str, os.PathLike)):
@@ -63,7 +65,9 @@ class RunFiles:
         sent = self._upload(list(zip(checked, files)))
         return sent if return_artifacts else None
 
-    def upload_folder(self, name: str, path: str, datastore_name: str | None = None) -> Any:
+    def upload_folder(
+        self, name: str, path: str | os.PathLike[str], datastore_name: str | None = None
+    ) -> dict[str, Any]:
         """Store every file below `path` under `name`/..."""
         _no_datastore(datastore_name)
         name = _artifact_name(name.rstrip("/") if isinstance(name, str) else name)
@@ -77,7 +81,9 @@ class RunFiles:
         """The names of all files of the run."""
         return [file["name"] for file in self._files()]
 
-    def download_file(self, name: str, output_file_path: Any = None, _validate_checksum: bool = True) -> None:
+    def download_file(
+        self, name: str, output_file_path: str | os.PathLike[str] | None = None, _validate_checksum: bool = True
+    ) -> None:
         """Write one file of the run to `output_file_path` (a file or a folder), or beside us under its own name."""
         check_path(name)
         base = os.path.basename(name)
@@ -120,7 +126,7 @@ class RunFiles:
     def get_snapshot_id(self) -> str:
         raise NotImplementedError
 
-    def restore_snapshot(self, snapshot_id: str | None = None, path: Any = None) -> str:
+    def restore_snapshot(self, snapshot_id: str | None = None, path: str | os.PathLike[str] | None = None) -> str:
         """Write the code of the run as a zip file to `path` (a folder or a .zip file); the zip's path."""
         import hashlib
         import zipfile
@@ -163,7 +169,7 @@ class RunFiles:
         found: list[dict[str, Any]] = self._call("GET", "/files")["files"]
         return found
 
-    def _upload(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def _upload(self, pairs: list[tuple[str, Any]]) -> dict[str, dict[str, Any]]:
         """All of them, or none if one is not there or would replace another."""
         for name, path in pairs:
             if not isinstance(path, (str, os.PathLike)) or not os.path.isfile(path):
@@ -178,11 +184,14 @@ class RunFiles:
                 )
         return {name: self._send_file(name, os.fspath(path)) for name, path in pairs}
 
-    def _send_file(self, name: str, path: str) -> Any:
+    def _send_file(self, name: str, path: str) -> dict[str, Any]:
         size = os.path.getsize(path)
-        return self._client.upload(f"{self._base}/files/{quoted(name)}", lambda: read_chunks(path, size), size)
+        stored: dict[str, Any] = self._client.upload(
+            f"{self._base}/files/{quoted(name)}", lambda: read_chunks(path, size), size
+        )
+        return stored
 
-    def _upload_stream(self, name: str, stream: Any) -> Any:
+    def _upload_stream(self, name: str, stream: IO[Any]) -> dict[str, Any]:
         import tempfile
 
         with tempfile.NamedTemporaryFile() as file:  # its size must be known before the first byte is sent

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -12,8 +13,9 @@ from uuid import uuid4
 from lapis.client.http_client import quoted
 from lapis.client.snapshot_sending import send_snapshot
 from lapis.domain import settings as settings_module
-from lapis.domain.data import NEEDED_FOR_TABLES, cannot_read_tables, tables_among
+from lapis.domain.data import NEEDED_FOR_TABLES, cannot_read_tables
 from lapis.domain.environment import called
+from lapis.domain.job import Job, Mpi, WantedEnvironment, Word
 from lapis.domain.run import SCRIPT_RUN, check_labels, check_run_id, check_text
 from lapis.domain.tree import check_path
 from lapis.errors import (
@@ -32,6 +34,7 @@ from lapis.sdk.environments.environment_resolution import resolve
 if TYPE_CHECKING:
     from lapis.sdk.config.runconfig import RunConfiguration
     from lapis.sdk.runs.experiment import Experiment
+    from lapis.sdk.runs.run import Run
     from lapis.sdk.runs.run_family import RunFamily
     from lapis.sdk.workspace.workspace import Workspace
 
@@ -40,7 +43,7 @@ _PLAIN = (str, int, float, bool)
 _EVERYWHERE = ("python", "pip", "setuptools", "wheel")
 
 
-def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | None, more: dict[str, Any]) -> Any:
+def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | None, more: dict[str, Any]) -> Run:
     from lapis.sdk.runs.run import rehydrate
 
     if hasattr(config, "_script_run_config"):  # an estimator
@@ -66,6 +69,15 @@ def run_body(
     run_id: str,
 ) -> dict[str, Any]:  # fmt: skip
     """What the server gets to know of a run of a script. Its snapshot is there when this returns."""
+    body, job = described(experiment, config, tags, parent, more, run_id)
+    return {**body, "job": job.to_json()}
+
+
+def described(
+    experiment: Experiment, config: ScriptRunConfig, tags: Any, parent: RunFamily | None, more: dict[str, Any],
+    run_id: str,
+) -> tuple[dict[str, Any], Job]:  # fmt: skip
+    """As `run_body`, with the job apart."""
     unknown = sorted(set(more) - _KNOWN)
     if unknown:
         raise UserErrorException(
@@ -79,19 +91,23 @@ def run_body(
     if hasattr(run_config.environment, "get_environment"):  # named by reference
         run_config.environment = run_config.environment.get_environment(experiment.workspace)
     folder = _checked_folder(config.source_directory)
-    job, warnings = _checked_job(experiment.workspace, run_config, folder)
+    job = _checked_job(experiment.workspace, run_config, folder)
     given = [*(run_config.arguments or []), *(run_config.command if isinstance(run_config.command, list) else [])]
     given += named_in(run_config, experiment.workspace)
     data = run_data.collect(given, run_config.data_references, experiment.workspace, run_id)
-    for part in ("arguments", "command"):
-        if isinstance(job[part], list):
-            job[part] = run_data.with_names(job[part], data)
-    job.update(inputs=data.inputs, outputs=data.outputs)
+    job = replace(
+        job,
+        arguments=run_data.with_names(job.arguments, data),
+        command=run_data.with_names(job.command, data) if isinstance(job.command, tuple) else job.command,
+        inputs=data.inputs,
+        outputs=data.outputs,
+        url_mirrors=run_data.checked_mirrors(),
+        mount=run_data.checked_mount(),
+    )
     _check_tables(job)
-    job.update(url_mirrors=run_data.checked_mirrors(), mount=run_data.checked_mount())
     target = _checked_target(experiment.workspace, run_config.target)
     snapshot_id, said = send_snapshot(experiment.workspace, folder)
-    return {
+    body = {
         "experiment": experiment.name,
         "run_id": run_id,
         "nonce": uuid4().hex,
@@ -109,18 +125,18 @@ def run_body(
         "definition": _definition(run_config, target),
         "snapshot_id": snapshot_id,
         "target": target,
-        "job": job,
         "uses": data.uses,
-        "warnings": warnings,
+        "warnings": list(job.notices),
         "accepted": f"Accepted with a snapshot of {said}",
         "created_by": _user_name(),
     }
+    return body, job
 
 
-def _check_tables(job: dict[str, Any]) -> None:
+def _check_tables(job: Job) -> None:
     """This interpreter can be asked here; what an environment brings the server knows."""
-    tables = tables_among(job["inputs"])
-    if not tables or job["environment"] is not None or job["python"] != sys.executable:
+    tables = job.tables()
+    if not tables or job.environment is not None or job.python != sys.executable:
         return
     missing = [name for name in NEEDED_FOR_TABLES if find_spec(name) is None]
     if missing:
@@ -141,36 +157,37 @@ def _checked_folder(source_directory: str) -> str:
     return folder
 
 
-def _checked_job(workspace: Workspace, run_config: RunConfiguration, folder: str) -> tuple[dict[str, Any], list[str]]:
+def _checked_job(workspace: Workspace, run_config: RunConfiguration, folder: str) -> Job:
+    """All of it but the data."""
     script, command = run_config.script, run_config.command
     if command:
         script = None
-        command = command if isinstance(command, str) else [_argument("command", part) for part in command]
+        command = command if isinstance(command, str) else tuple(_argument("command", part) for part in command)
     elif script:
         script = _checked_script(script, folder)
     else:
         raise UserErrorException("There is nothing to run: give ScriptRunConfig a script or a command.")
     distribution = distribution_of(run_config)
-    mpi = distribution is not None and distribution["kind"] == "mpi"
+    mpi = isinstance(distribution, Mpi)
     horovod_in = script if mpi and script and _imports_horovod(os.path.join(folder, script)) else ""
     python, wanted, notices = interpreter(workspace, run_config.environment, mpi, horovod_in)
-    return {
-        "script": script,
-        "command": command,
-        "arguments": [_argument("arguments", each) for each in run_config.arguments or []],
-        "python": python,
-        "environment": wanted,
-        "environment_variables": _variables(run_config.environment.environment_variables or {}),
-        "max_seconds": run_config.max_run_duration_seconds,
-        "framework": run_config.framework,
-        "communicator": run_config.communicator,
-        "node_count": run_config.node_count or 1,
-        "distribution": distribution,
-        "priority": run_config.priority,
-        "watch": [_watched(folder) for folder in run_config.history.directories_to_watch or []],
-        "collect_outputs": bool(run_config.history.output_collection),
-        "notices": notices,
-    }, notices
+    return Job(
+        script=script or None,
+        command=command or None,
+        arguments=tuple(_argument("arguments", each) for each in run_config.arguments or []),
+        python=python,
+        environment=wanted,
+        environment_variables=_variables(run_config.environment.environment_variables or {}),
+        max_seconds=run_config.max_run_duration_seconds,
+        framework=run_config.framework,
+        communicator=run_config.communicator,
+        node_count=run_config.node_count or 1,
+        distribution=distribution,
+        priority=run_config.priority or 0,
+        watch=tuple(_watched(folder) for folder in run_config.history.directories_to_watch or []),
+        collect_outputs=bool(run_config.history.output_collection),
+        notices=tuple(notices),
+    )
 
 
 def _checked_script(script: str, folder: str) -> str:
@@ -212,7 +229,7 @@ def _variables(given: Any) -> dict[str, str]:
     return checked
 
 
-def _argument(where: str, value: Any) -> Any:
+def _argument(where: str, value: Any) -> Word:
     if run_data.is_data(value):
         return run_data.as_argument(value)
     if isinstance(value, os.PathLike):
@@ -239,7 +256,7 @@ def _checked_target(workspace: Workspace, target: Any) -> str:
 
 def interpreter(
     workspace: Workspace, environment: Any, mpi: bool = False, horovod_in: str = ""
-) -> tuple[str, dict[str, Any] | None, list[str]]:
+) -> tuple[str, WantedEnvironment | None, list[str]]:
     """Which Python runs the script, or which environment; and what the user should know about the choice."""
     section, mode = environment.python, settings_module.load().environments
     in_image = mode == "container" or _names_image(environment.docker)
@@ -252,7 +269,7 @@ def interpreter(
         said = f"{called(environment.name)} is not built; the script runs in {sys.executable}."
         return sys.executable, None, [f"LAPIS_ENVIRONMENTS=host: {said}"]
     resolved = resolve(workspace, environment, mpi, horovod_in)
-    wanted = {"name": environment.name, "lock": resolved["lock"], "said": resolved["said"]}
+    wanted = WantedEnvironment(resolved["lock"], environment.name, tuple(resolved["said"]))
     told = [
         f"{each['asked']} -> {each['given'] or 'not installed'}: {each['reason']}" for each in resolved["substitutions"]
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from typing import Any, Dict, NoReturn
 
 from lapis.client import local_server
 from lapis.client.http_client import Client
@@ -15,10 +15,10 @@ from lapis.sdk.runs.run import Run
 from lapis.sdk.workspace.workspace import Workspace
 
 
-class InputDatasets(dict):  # type: ignore[type-arg]
+class InputDatasets(Dict[str, Any]):
     """The inputs of a run by name: a path where it is mounted or downloaded, else the dataset itself."""
 
-    def __init__(self, workspace: Any) -> None:
+    def __init__(self, workspace: Workspace) -> None:
         super().__init__(json.loads(os.environ.get("LAPIS_INPUTS") or "{}"))
         self.workspace = workspace
 
@@ -33,18 +33,18 @@ class InputDatasets(dict):  # type: ignore[type-arg]
     def get(self, key: str, default: Any = None) -> Any:
         return self[key] if key in self else default
 
-    def __missing__(self, key: str) -> Any:
+    def __missing__(self, key: str) -> NoReturn:
         raise UserErrorException(f"This run has no input named '{key}'. It has: {', '.join(self) or 'none'}.")
 
 
-class OutputDatasets(dict):  # type: ignore[type-arg]
+class OutputDatasets(Dict[str, str]):
     """The outputs of a run by name: the folder to write each to."""
 
-    def __init__(self, workspace: Any) -> None:
+    def __init__(self, workspace: Workspace) -> None:
         super().__init__(json.loads(os.environ.get("LAPIS_OUTPUTS") or "{}"))
         self.workspace = workspace
 
-    def __missing__(self, key: str) -> Any:
+    def __missing__(self, key: str) -> NoReturn:
         raise UserErrorException(f"This run has no output named '{key}'. It has: {', '.join(self) or 'none'}.")
 
 
@@ -55,11 +55,11 @@ class _SubmittedRun(Run):
         super().__init__(*args, **dict(kwargs, _check=False))
 
     @property
-    def input_datasets(self) -> Any:
+    def input_datasets(self) -> InputDatasets:
         return InputDatasets(self._experiment.workspace)
 
     @property
-    def output_datasets(self) -> Any:
+    def output_datasets(self) -> OutputDatasets:
         return OutputDatasets(self._experiment.workspace)
 
     def complete(self, _set_status: bool = True) -> None:

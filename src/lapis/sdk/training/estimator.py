@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lapis.errors import TrainingException
 from lapis.sdk.config.runconfig import RunConfiguration
 from lapis.sdk.config.script_run_config import ScriptRunConfig
 from lapis.sdk.environments.conda_dependencies import CondaDependencies
 from lapis.sdk.training.estimator_run_config import MMLBaseEstimatorRunConfig
+
+if TYPE_CHECKING:
+    from lapis.sdk.compute.compute_target import ComputeTarget
 
 _said: set[str] = set()
 
@@ -20,7 +23,13 @@ class MMLBaseEstimator:
     # What submit() may be given to change for one run.
     _overridable = ("script_params", "inputs", "source_directory_data_store")
 
-    def __init__(self, source_directory: str, *, compute_target: Any, estimator_config: Any = None) -> None:
+    def __init__(
+        self,
+        source_directory: str,
+        *,
+        compute_target: ComputeTarget | str | None,
+        estimator_config: MMLBaseEstimatorRunConfig | None = None,
+    ) -> None:
         if estimator_config is None:
             estimator_config = MMLBaseEstimatorRunConfig(compute_target)
         if not isinstance(estimator_config, RunConfiguration):
@@ -28,7 +37,7 @@ class MMLBaseEstimator:
                 f"estimator_config must be a MMLBaseEstimatorRunConfig, not {type(estimator_config).__name__}."
             )
         self._source_directory = source_directory
-        self._estimator_config: Any = estimator_config
+        self._estimator_config = estimator_config
 
     @property
     def source_directory(self) -> str:
@@ -36,7 +45,7 @@ class MMLBaseEstimator:
         return self._source_directory
 
     @property
-    def run_config(self) -> Any:
+    def run_config(self) -> MMLBaseEstimatorRunConfig:
         """The run configuration that the parameters come to. What is changed in it counts at submit."""
         return self._estimator_config
 

@@ -123,7 +123,7 @@ class MMLBaseEstimatorRunConfig(RunConfiguration):
     @property
     def shm_size(self) -> str | None:
         """Where older scripts look for it."""
-        return self.environment.docker.shm_size  # type: ignore[no-any-return]
+        return self.environment.docker.shm_size
 
     def _add_inputs(self, inputs: Any) -> None:
         """Data that the run needs and that no argument names."""

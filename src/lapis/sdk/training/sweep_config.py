@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import enum
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lapis.domain.sweeps import BAYESIAN, Spec, check_spec
 from lapis.errors import HyperDriveConfigException, NotThereYet
 from lapis.sdk.config.script_run_config import ScriptRunConfig
 from lapis.sdk.training.sampling import HyperParameterSampling
 from lapis.sdk.training.stopping_policies import EarlyTerminationPolicy, NoTerminationPolicy
+
+if TYPE_CHECKING:
+    from lapis.sdk.config.runconfig import RunConfiguration
+    from lapis.sdk.training.estimator import MMLBaseEstimator
 
 MAX_DURATION_MINUTES = 10080
 _ENOUGH = 20  # runs for each parameter, for Bayesian sampling to do its best
@@ -23,7 +27,7 @@ class PrimaryMetricGoal(enum.Enum):
     MINIMIZE = "MINIMIZE"
 
     @staticmethod
-    def from_str(goal: Any) -> PrimaryMetricGoal:
+    def from_str(goal: str) -> PrimaryMetricGoal:
         try:
             return PrimaryMetricGoal[str(goal).upper()]
         except KeyError:
@@ -36,15 +40,15 @@ class HyperDriveConfig:
 
     def __init__(
         self,
-        hyperparameter_sampling: Any,
+        hyperparameter_sampling: HyperParameterSampling,
         primary_metric_name: str,
-        primary_metric_goal: Any,
+        primary_metric_goal: PrimaryMetricGoal | str,
         max_total_runs: int,
         max_concurrent_runs: int | None = None,
         max_duration_minutes: float = MAX_DURATION_MINUTES,
-        policy: Any = None,
-        estimator: Any = None,
-        run_config: Any = None,
+        policy: EarlyTerminationPolicy | None = None,
+        estimator: MMLBaseEstimator | None = None,
+        run_config: ScriptRunConfig | None = None,
         resume_from: Any = None,
         resume_child_runs: Any = None,
         pipeline: Any = None,
@@ -70,7 +74,7 @@ class HyperDriveConfig:
         self._max_total_runs = max_total_runs
         self._max_concurrent_runs = max_concurrent_runs
         self._max_duration_minutes = max_duration_minutes
-        self._estimator, self._run_config = _what_to_run(estimator, run_config)
+        self._what = _what_to_run(estimator, run_config)
         self._resume_from = _several("resume_from", resume_from)
         self._resume_child_runs = _several("resume_child_runs", resume_child_runs)
         self._debug_flag = debug_flag
@@ -78,28 +82,25 @@ class HyperDriveConfig:
         self._warn_if_too_few(check_spec(self._spec([])))
 
     @property
-    def estimator(self) -> Any:
-        return self._estimator
+    def estimator(self) -> MMLBaseEstimator | None:
+        return None if isinstance(self._what, ScriptRunConfig) else self._what
 
     @property
-    def run_config(self) -> Any:
+    def run_config(self) -> ScriptRunConfig | RunConfiguration:
         """What each run runs: the ScriptRunConfig, or that which the estimator comes to."""
-        return self._run_config if self._estimator is None else self._estimator.run_config
+        return self._what if isinstance(self._what, ScriptRunConfig) else self._what.run_config
 
     @property
-    def pipeline(self) -> Any:
+    def pipeline(self) -> None:
         return None
 
     @property
     def source_directory(self) -> str:
         """The folder that is sent."""
-        return str((self._estimator or self._run_config).source_directory)
+        return str(self._what.source_directory)
 
     def _script_config(self) -> ScriptRunConfig:
-        config: ScriptRunConfig = (
-            self._run_config if self._estimator is None else self._estimator._script_run_config({})
-        )
-        return config
+        return self._what if isinstance(self._what, ScriptRunConfig) else self._what._script_run_config({})
 
     def _spec(self, resumed: list[dict[str, Any]], seed: int = 0) -> dict[str, Any]:
         """As the server gets it; without a seed of its own, that of this search."""
@@ -130,18 +131,17 @@ class HyperDriveRunConfig(HyperDriveConfig):
     """The older name of HyperDriveConfig."""
 
 
-def _what_to_run(estimator: Any, run_config: Any) -> tuple[Any, Any]:
+def _what_to_run(estimator: Any, run_config: Any) -> MMLBaseEstimator | ScriptRunConfig:
     if (estimator is None) == (run_config is None):
         raise HyperDriveConfigException(
             "HyperDriveConfig needs run_config (a ScriptRunConfig) or estimator: one of both."
         )
-    if hasattr(run_config, "_script_run_config"):
-        return run_config, None
     if estimator is not None and not hasattr(estimator, "_script_run_config"):
         raise HyperDriveConfigException(f"estimator must be an estimator, not {type(estimator).__name__}.")
-    if run_config is not None and not isinstance(run_config, ScriptRunConfig):
+    what: MMLBaseEstimator | ScriptRunConfig = run_config if estimator is None else estimator
+    if not isinstance(what, ScriptRunConfig) and not hasattr(what, "_script_run_config"):
         raise HyperDriveConfigException(f"run_config must be a ScriptRunConfig, not {type(run_config).__name__}.")
-    return estimator, run_config
+    return what
 
 
 def _several(what: str, given: Any) -> list[Any]:

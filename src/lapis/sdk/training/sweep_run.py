@@ -13,6 +13,7 @@ from lapis.sdk.runs.run import Run
 if TYPE_CHECKING:
     from lapis.sdk.runs.experiment import Experiment
     from lapis.sdk.training.stopping_policies import EarlyTerminationPolicy
+    from lapis.sdk.training.sweep_config import HyperDriveConfig
 
 
 class HyperDriveRun(Run):
@@ -20,7 +21,9 @@ class HyperDriveRun(Run):
     HYPER_DRIVE_RUN_USER_AGENT = "sdk_run_hyper_drive"
     _own_log = LOG
 
-    def __init__(self, experiment: Experiment, run_id: str, hyperdrive_config: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self, experiment: Experiment, run_id: str, hyperdrive_config: HyperDriveConfig | None = None, **kwargs: Any
+    ) -> None:
         self._config = kwargs.pop("hyperdrive_run_config", None) or hyperdrive_config
         super().__init__(experiment, run_id, **kwargs)
         if self._facts().get("type") != SWEEP:
@@ -30,12 +33,12 @@ class HyperDriveRun(Run):
             )
 
     @property
-    def hyperdrive_config(self) -> Any:
+    def hyperdrive_config(self) -> HyperDriveConfig | dict[str, Any]:
         """What was asked for: the HyperDriveConfig if it was made in this process, else a dictionary of the same."""
         return self._config if self._config is not None else dict(self._facts()["sweep"])
 
     @property
-    def hyperdrive_run_config(self) -> Any:
+    def hyperdrive_run_config(self) -> HyperDriveConfig | dict[str, Any]:
         """The older name of hyperdrive_config."""
         return self.hyperdrive_config
 
@@ -58,7 +61,7 @@ class HyperDriveRun(Run):
 
     def get_best_run_by_primary_metric(
         self, include_failed: bool = True, include_canceled: bool = True, include_resume_from_runs: bool = True
-    ) -> Any:
+    ) -> Run | None:
         """The run whose best value of the primary metric is the best of all; None if no run has logged it."""
         found = self._trials()
         trials = [*found["trials"], *(found["earlier"] if include_resume_from_runs else [])]

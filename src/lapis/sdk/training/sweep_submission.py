@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from lapis.domain.job import Search, TrialTemplate
 from lapis.domain.run import SWEEP, check_run_id
 from lapis.domain.spaces import without
 from lapis.domain.sweeps import HYPERPARAMETERS, check_spec
 from lapis.errors import HyperDriveConfigException, UserErrorException
-from lapis.sdk.runs.submission import run_body
+from lapis.sdk.runs.submission import described
 
 if TYPE_CHECKING:
     from lapis.sdk.runs.experiment import Experiment
     from lapis.sdk.runs.run_family import RunFamily
     from lapis.sdk.training.sweep_config import HyperDriveConfig
-
-_OF_TRIAL = ("definition", "job", "properties", "uses")
 
 
 def sweep_body(
@@ -33,10 +33,13 @@ def sweep_body(
         if run.experiment.workspace != experiment.workspace:
             raise UserErrorException(f"Run {run.id} is in another workspace, '{run.experiment.workspace.name}'.")
     run_id = check_run_id(config._custom_run_id or more.get("run_id") or f"HD_{uuid4()}")
-    body = run_body(experiment, config._script_config(), tags, parent, more, run_id)
-    trial = {name: body[name] for name in _OF_TRIAL}
-    trial["job"]["arguments"] = without(trial["job"]["arguments"], names)
-    trial["definition"] = dict(trial["definition"], arguments=without(trial["definition"]["arguments"] or [], names))
+    body, job = described(experiment, config._script_config(), tags, parent, more, run_id)
+    trial = TrialTemplate(
+        job=replace(job, arguments=tuple(without(job.arguments, names))),
+        definition=dict(body["definition"], arguments=without(body["definition"]["arguments"] or [], names)),
+        properties=body["properties"],
+        uses=tuple(body["uses"]),
+    )
     properties = {
         **body["properties"],
         "primary_metric_config": json.dumps({"name": spec["metric"], "goal": spec["goal"]}),
@@ -45,8 +48,8 @@ def sweep_body(
         "azureml.runsource": "hyperdrive",
         "platform": "AML",
     }
-    own: dict[str, Any] = {"type": SWEEP, "job": None, "uses": [], "properties": properties}
-    return {**body, **own, "sweep": {"spec": spec, "trial": trial}}
+    own: dict[str, Any] = {"type": SWEEP, "uses": [], "properties": properties}
+    return {**body, **own, "sweep": Search(spec, trial).to_json()}
 
 
 def _to_resume(run: Any) -> dict[str, Any]:

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import time
 from enum import Enum
-from typing import Any, Callable, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from lapis.domain.settings import load
 from lapis.errors import AuthenticationException, UserErrorException
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import requests
 
 _GOOD_FOR_SECONDS = 3600  # the server's token does not end; whoever keeps a copy asks again after this long
 
@@ -45,11 +50,11 @@ class AbstractAuthentication:
         """Return the HTTP header that the Lapis server asks for."""
         return {"Authorization": "Bearer " + self._bearer()}
 
-    def get_token(self, *scopes: Any, **kwargs: Any) -> Any:
+    def get_token(self, *scopes: Any, **kwargs: Any) -> AccessToken:
         """Return the token as `azure.identity` credentials do. Scopes are not used: there is one token."""
         return AccessToken(self._bearer(), int(time.time()) + _GOOD_FOR_SECONDS)
 
-    def signed_session(self, session: Any = None) -> Any:
+    def signed_session(self, session: requests.Session | None = None) -> requests.Session:
         """Return `session`, or a new `requests.Session`, that sends the header with every request."""
         if session is None:
             session = _new_session()
@@ -120,7 +125,9 @@ class TokenAuthentication(AbstractAuthentication):
             )
         self._get_token_for_audience = get_token_for_audience
 
-    def get_token(self, audience: Any = Audience.ARM, *scopes: Any, **kwargs: Any) -> Any:
+    def get_token(  # type: ignore[override]  # SDK v1's own signature
+        self, audience: Audience = Audience.ARM, *scopes: Any, **kwargs: Any
+    ) -> str:
         """Return what the given function returns for `audience`."""
         return self._get_token_for_audience(audience)
 
@@ -134,7 +141,7 @@ class AzureMLTokenAuthentication(AbstractAuthentication):
     def __init__(
         self,
         azureml_access_token: str,
-        expiry_time: Any = None,
+        expiry_time: datetime | None = None,
         host: str | None = None,
         subscription_id: str | None = None,
         resource_group_name: str | None = None,
@@ -164,7 +171,7 @@ class AzureMLTokenAuthentication(AbstractAuthentication):
     def create(
         cls,
         azureml_access_token: str,
-        expiry_time: Any,
+        expiry_time: datetime | None,
         host: str,
         subscription_id: str,
         resource_group_name: str,
@@ -192,10 +199,10 @@ class AzureMLTokenAuthentication(AbstractAuthentication):
         return self._token
 
     @property
-    def expiry_time(self) -> Any:
+    def expiry_time(self) -> datetime | None:
         return self._expiry_time
 
-    def set_token(self, token: str, expiry_time: Any) -> None:
+    def set_token(self, token: str, expiry_time: datetime | None) -> None:
         _check(self, "token", token, str, needed=True)
         self._token, self._expiry_time = token, expiry_time
 
@@ -229,9 +236,9 @@ def _check(owner: Any, name: str, value: Any, kind: type, needed: bool = False) 
     raise UserErrorException(f"{type(owner).__name__} takes {wanted} as {name}, not {type(value).__name__}.")
 
 
-def _new_session() -> Any:
+def _new_session() -> requests.Session:
     try:
-        import requests  # type: ignore[import-untyped, unused-ignore]
+        import requests
     except ImportError as error:
         raise UserErrorException(
             "signed_session needs the package 'requests': pip install requests, or pass your own session."

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Mapping
+from typing import TYPE_CHECKING, Any, Mapping, NoReturn
 
 from lapis.client.http_client import Client, Endpoint
 from lapis.domain import settings as settings_module
@@ -13,7 +14,17 @@ from lapis.sdk.base import display
 from lapis.sdk.workspace import workspace_config
 
 if TYPE_CHECKING:
+    from lapis.sdk.compute.compute_target import ComputeTarget
+    from lapis.sdk.data.datastore import AbstractAzureStorageDatastore
+    from lapis.sdk.data.file_dataset import FileDataset
+    from lapis.sdk.data.tabular_dataset import TabularDataset
+    from lapis.sdk.environments.environment import Environment
+    from lapis.sdk.models.image import Image
+    from lapis.sdk.models.model import Model
+    from lapis.sdk.models.webservice import Webservice
     from lapis.sdk.runs.experiment import Experiment
+    from lapis.sdk.runs.run import Run
+    from lapis.sdk.workspace.authentication import AbstractAuthentication
 
 _DEFAULT = ("local", "local", "default")
 
@@ -29,12 +40,12 @@ class Workspace:
         subscription_id: str,
         resource_group: str,
         workspace_name: str,
-        auth: Any = None,
-        _location: Any = None,
+        auth: AbstractAuthentication | None = None,
+        _location: str | None = None,
         _disable_service_check: bool = False,
         _workspace_id: str | None = None,
         sku: str = "basic",
-        tags: Any = None,
+        tags: Mapping[str, Any] | None = None,
         **_more: Any,
     ) -> None:
         _check_texts(subscription_id=subscription_id, resource_group=resource_group, workspace_name=workspace_name)
@@ -44,19 +55,24 @@ class Workspace:
             raise _no_such(client, workspace_name, resource_group)
         self._become(client, found[0], auth)
 
-    def _become(self, client: Client, info: Mapping[str, Any], auth: Any = None) -> Workspace:
+    def _become(self, client: Client, info: Mapping[str, Any], auth: AbstractAuthentication | None = None) -> Workspace:
         self._client, self._info, self._auth_object = client, dict(info), auth
         return self
 
     @classmethod
-    def _from_info(cls, client: Client, info: Mapping[str, Any], auth: Any = None) -> Workspace:
+    def _from_info(
+        cls, client: Client, info: Mapping[str, Any], auth: AbstractAuthentication | None = None
+    ) -> Workspace:
         return cls.__new__(cls)._become(client, info, auth)
 
     # -- found and made
 
     @staticmethod
     def from_config(
-        path: Any = None, auth: Any = None, _logger: Any = None, _file_name: str | None = None
+        path: str | os.PathLike[str] | None = None,
+        auth: AbstractAuthentication | None = None,
+        _logger: Any = None,
+        _file_name: str | None = None,
     ) -> Workspace:
         """The workspace that config.json names, looked for as SDK v1 does; without any, the default one."""
         file = workspace_config.find(path, _file_name)
@@ -94,22 +110,22 @@ class Workspace:
     @staticmethod
     def create(
         name: str,
-        auth: Any = None,
+        auth: AbstractAuthentication | None = None,
         subscription_id: str | None = None,
         resource_group: str | None = None,
         location: str | None = None,
         create_resource_group: bool = True,
         sku: str = "basic",
-        tags: Any = None,
+        tags: Mapping[str, Any] | None = None,
         friendly_name: str | None = None,
-        storage_account: Any = None,
-        key_vault: Any = None,
-        app_insights: Any = None,
-        container_registry: Any = None,
-        adb_workspace: Any = None,
-        primary_user_assigned_identity: Any = None,
-        cmk_keyvault: Any = None,
-        resource_cmk_uri: Any = None,
+        storage_account: str | None = None,
+        key_vault: str | None = None,
+        app_insights: str | None = None,
+        container_registry: str | None = None,
+        adb_workspace: str | None = None,
+        primary_user_assigned_identity: str | None = None,
+        cmk_keyvault: str | None = None,
+        resource_cmk_uri: str | None = None,
         hbi_workspace: bool = False,
         default_cpu_compute_target: Any = None,
         default_gpu_compute_target: Any = None,
@@ -117,9 +133,9 @@ class Workspace:
         private_endpoint_auto_approval: bool = True,
         exist_ok: bool = False,
         show_output: bool = True,
-        user_assigned_identity_for_cmk_encryption: Any = None,
+        user_assigned_identity_for_cmk_encryption: str | None = None,
         system_datastores_auth_mode: str = "accessKey",
-        v1_legacy_mode: Any = None,
+        v1_legacy_mode: bool | None = None,
     ) -> Workspace:
         """Make a workspace on the server. What only a cloud has (storage accounts, vaults, networks) is not used."""
         _check_texts(name=name)
@@ -147,7 +163,7 @@ class Workspace:
     @staticmethod
     def get(
         name: str,
-        auth: Any = None,
+        auth: AbstractAuthentication | None = None,
         subscription_id: str | None = None,
         resource_group: str | None = None,
         location: Any = None,
@@ -172,11 +188,13 @@ class Workspace:
         return Workspace._from_info(client, found[0], auth)
 
     @staticmethod
-    def list(subscription_id: str, auth: Any = None, resource_group: str | None = None) -> dict[str, list[Workspace]]:
+    def list(
+        subscription_id: str, auth: AbstractAuthentication | None = None, resource_group: str | None = None
+    ) -> dict[str, list[Workspace]]:
         """Workspaces by name. Each name has a list, as two resource groups may use the same."""
         _check_texts(subscription_id=subscription_id)
         client = _client()
-        named: dict[str, Any] = {}
+        named: dict[str, builtins.list[Workspace]] = {}
         for info in _find(client, subscription_id, resource_group, None):
             named.setdefault(info["name"], []).append(Workspace._from_info(client, info, auth))
         return named
@@ -188,7 +206,7 @@ class Workspace:
         ws.write_config()
         return ws
 
-    def write_config(self, path: Any = None, file_name: str | None = None) -> None:
+    def write_config(self, path: str | os.PathLike[str] | None = None, file_name: str | None = None) -> None:
         """Write .azureml/config.json below `path`, so that from_config() finds this workspace."""
         endpoint = self._client.endpoint
         server = endpoint.url if type(endpoint) is Endpoint else None
@@ -230,7 +248,7 @@ class Workspace:
         return self.name
 
     @property
-    def _auth(self) -> Any:
+    def _auth(self) -> AbstractAuthentication:
         from lapis.sdk.workspace.authentication import InteractiveLoginAuthentication
 
         return self._auth_object or InteractiveLoginAuthentication()
@@ -240,7 +258,7 @@ class Workspace:
         return self._client.endpoint.find()[0] + "/discovery"
 
     @property
-    def service_context(self) -> Any:
+    def service_context(self) -> Workspace:
         return self
 
     def get_details(self) -> dict[str, Any]:
@@ -265,13 +283,13 @@ class Workspace:
         self,
         friendly_name: str | None = None,
         description: str | None = None,
-        tags: Any = None,
+        tags: Mapping[str, Any] | None = None,
         image_build_compute: str | None = None,
         service_managed_resources_settings: Any = None,
-        primary_user_assigned_identity: Any = None,
-        allow_public_access_when_behind_vnet: Any = None,
-        v1_legacy_mode: Any = None,
-        enable_data_actions: Any = None,
+        primary_user_assigned_identity: str | None = None,
+        allow_public_access_when_behind_vnet: bool | None = None,
+        v1_legacy_mode: bool | None = None,
+        enable_data_actions: bool | None = None,
     ) -> dict[str, Any]:
         """Change what a workspace says about itself; the details afterwards."""
         changes = {
@@ -297,73 +315,73 @@ class Workspace:
 
         return {experiment.name: experiment for experiment in Experiment.list(self)}
 
-    def get_run(self, run_id: str) -> Any:
+    def get_run(self, run_id: str) -> Run:
         from lapis.sdk.runs.run import Run
 
         return Run.get(self, run_id)
 
     @property
-    def compute_targets(self) -> dict[str, Any]:
+    def compute_targets(self) -> dict[str, ComputeTarget]:
         from lapis.sdk.compute.compute_target import ComputeTarget
 
         return {target.name: target for target in ComputeTarget.list(self)}
 
     @property
-    def datasets(self) -> dict[str, Any]:
+    def datasets(self) -> dict[str, FileDataset | TabularDataset]:
         from lapis.sdk.data.abstract_dataset import AbstractDataset
 
         return AbstractDataset.get_all(self)
 
     @property
-    def datastores(self) -> dict[str, Any]:
+    def datastores(self) -> dict[str, AbstractAzureStorageDatastore]:
         from lapis.sdk.data.datastore import all_datastores
 
         return all_datastores(self)
 
     @property
-    def environments(self) -> dict[str, Any]:
+    def environments(self) -> dict[str, Environment]:
         """The newest version of each environment by its name, the curated ones too."""
         from lapis.sdk.environments import environment_registry
 
         return environment_registry.all_of(self)
 
     @property
-    def images(self) -> dict[str, Any]:
+    def images(self) -> dict[str, Image]:
         """The newest version of each image by its name."""
         from lapis.sdk.models.image import Image
 
-        newest: dict[str, Any] = {}
+        newest: dict[str, Image] = {}
         for image in Image.list(self):
             if image.name not in newest or newest[image.name].version < image.version:
                 newest[image.name] = image
         return newest
 
     @property
-    def models(self) -> dict[str, Any]:
+    def models(self) -> dict[str, Model]:
         from lapis.sdk.models.model import Model
 
         return {model.name: model for model in Model.list(self, latest=True)}
 
     @property
-    def webservices(self) -> dict[str, Any]:
+    def webservices(self) -> dict[str, Webservice]:
         """The services by their names."""
         from lapis.sdk.models.webservice import Webservice
 
         return {service.name: service for service in Webservice.list(self)}
 
     @property
-    def linked_services(self) -> dict[str, Any]:
+    def linked_services(self) -> NoReturn:
         raise NotThereYet("Workspace.linked_services")
 
     @property
-    def private_endpoints(self) -> dict[str, Any]:
+    def private_endpoints(self) -> dict[str, NoReturn]:
         return {}  # private endpoints are a cloud's: this workspace has none
 
-    def get_default_compute_target(self, type: str) -> Any:
+    def get_default_compute_target(self, type: str) -> ComputeTarget | None:
         """The target that was made for this purpose ('CPU' or 'GPU') as `cpu-cluster` or `gpu-cluster`; None: none."""
         return self.compute_targets.get(f"{str(type).lower()}-cluster")
 
-    def get_default_datastore(self) -> Any:
+    def get_default_datastore(self) -> AbstractAzureStorageDatastore:
         from lapis.sdk.data.datastore import Datastore
 
         return Datastore.get_default(self)
@@ -371,7 +389,7 @@ class Workspace:
     def set_default_datastore(self, name: str) -> None:
         self._client.call("PUT", self._base + "/datastore/default", {"name": name})
 
-    def get_default_keyvault(self) -> Any:
+    def get_default_keyvault(self) -> NoReturn:
         raise NotThereYet("Workspace.get_default_keyvault")
 
     def get_mlflow_tracking_uri(self, _with_auth: bool = False) -> str:
@@ -383,35 +401,35 @@ class Workspace:
         private_endpoint_auto_approval: bool = True,
         location: str | None = None,
         show_output: bool = True,
-        tags: Any = None,
-    ) -> Any:
+        tags: Mapping[str, Any] | None = None,
+    ) -> NoReturn:
         raise NotThereYet("Workspace.add_private_endpoint", "Private endpoints belong to Azure's network.")
 
     def delete_private_endpoint_connection(self, private_endpoint_connection_name: str) -> None:
         raise NotThereYet("Workspace.delete_private_endpoint_connection")
 
-    def diagnose_workspace(self, diagnose_parameters: Any) -> Any:
+    def diagnose_workspace(self, diagnose_parameters: Any) -> NoReturn:
         raise NotThereYet("Workspace.diagnose_workspace")
 
-    def set_connection(self, name: str, category: Any, target: Any, authType: Any, value: Any) -> Any:  # noqa: N803
+    def set_connection(self, name: str, category: Any, target: Any, authType: Any, value: Any) -> NoReturn:  # noqa: N803
         raise NotThereYet("Workspace.set_connection")
 
-    def get_connection(self, name: str) -> Any:
+    def get_connection(self, name: str) -> NoReturn:
         raise NotThereYet("Workspace.get_connection")
 
-    def list_connections(self, category: Any = None, target: Any = None) -> Any:
+    def list_connections(self, category: Any = None, target: Any = None) -> NoReturn:
         raise NotThereYet("Workspace.list_connections")
 
     def delete_connection(self, name: str) -> None:
         raise NotThereYet("Workspace.delete_connection")
 
-    def list_keys(self) -> Any:
+    def list_keys(self) -> NoReturn:
         raise NotThereYet("Workspace.list_keys", "A Lapis workspace has no storage account or registry of Azure's.")
 
-    def sync_keys(self, no_wait: bool = False) -> Any:
+    def sync_keys(self, no_wait: bool = False) -> NoReturn:
         raise NotThereYet("Workspace.sync_keys", "A Lapis workspace has no storage account or registry of Azure's.")
 
-    def update_dependencies(self, container_registry: Any = None, force: bool = False) -> Any:
+    def update_dependencies(self, container_registry: Any = None, force: bool = False) -> NoReturn:
         raise NotThereYet("Workspace.update_dependencies")
 
     # -- helpers
@@ -460,7 +478,7 @@ def _is_own_local(client: Client) -> bool:
     return isinstance(client.endpoint, LocalEndpoint)
 
 
-def _from_surroundings(auth: Any) -> Workspace:
+def _from_surroundings(auth: AbstractAuthentication | None) -> Workspace:
     """Without any file: the workspace of the job we are in, else the default one of the server."""
     client = _client()
     inside = os.environ.get("AZUREML_WORKSPACE_ID")

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Response
 
-from lapis.server.api.system import TheActor, TheSystem, answer
-from lapis.server.control.environments import Wish
+from lapis.server.api.request import TheControl, answer
+from lapis.server.control.environments import EnvironmentWish
 
 router = APIRouter(prefix="/workspaces/{workspace_id}/environments")
 
@@ -15,60 +15,58 @@ _Definition = Annotated[dict[str, Any], Body(embed=True)]
 
 
 @router.get("")
-def environments(system: TheSystem, actor: TheActor, workspace_id: str) -> Response:
-    return answer({"environments": system.environments.all(actor, workspace_id)})
+def environments(control: TheControl, workspace_id: str) -> Response:
+    return answer({"environments": control.environments.all(workspace_id)})
 
 
 @router.post("")
-def register(system: TheSystem, actor: TheActor, workspace_id: str, definition: _Definition) -> Response:
-    return answer(system.environments.register(actor, workspace_id, definition), 201)
+def register(control: TheControl, workspace_id: str, definition: _Definition) -> Response:
+    return answer(control.environments.register(workspace_id, definition), 201)
 
 
 @router.post("/resolve")
-def resolve(system: TheSystem, actor: TheActor, workspace_id: str, wish: Wish) -> Response:
-    return answer(system.environments.resolve(actor, workspace_id, wish))
+def resolve(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
+    return answer(control.environments.resolve(workspace_id, wish))
 
 
 @router.post("/details")
-def details(system: TheSystem, actor: TheActor, workspace_id: str, wish: Wish) -> Response:
-    return answer(system.environments.details(actor, workspace_id, wish))
+def details(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
+    return answer(control.environments.details(workspace_id, wish))
 
 
 @router.post("/builds")
-def build(system: TheSystem, actor: TheActor, workspace_id: str, wish: Wish) -> Response:
-    return answer(system.environments.build(actor, workspace_id, wish), 201)
+def build(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
+    return answer(control.environments.build(workspace_id, wish), 201)
 
 
 @router.get("/builds/{lock}")
-def build_status(system: TheSystem, actor: TheActor, workspace_id: str, lock: str) -> Response:
-    return answer(system.environments.build_status(actor, workspace_id, lock))
+def build_status(control: TheControl, workspace_id: str, lock: str) -> Response:
+    return answer(control.environments.build_status(workspace_id, lock))
 
 
 @router.get("/builds/{lock}/log")
-def build_log(system: TheSystem, actor: TheActor, workspace_id: str, lock: str, offset: int = 0) -> Response:
-    log = system.environments.build_log(actor, workspace_id, lock, offset)
+def build_log(control: TheControl, workspace_id: str, lock: str, offset: int = 0) -> Response:
+    log = control.environments.build_log(workspace_id, lock, offset)
     return Response(log, media_type="text/plain; charset=utf-8")
 
 
 @router.get("/{name}")
 def environment(
-    system: TheSystem,
-    actor: TheActor,
+    control: TheControl,
     workspace_id: str,
     name: str,
     version: str | None = None,
     label: str | None = None,
 ) -> Response:
-    return answer(system.environments.get(actor, workspace_id, name, version, label))
+    return answer(control.environments.get(workspace_id, name, version, label))
 
 
 @router.post("/{name}/labels")
 def label(
-    system: TheSystem,
-    actor: TheActor,
+    control: TheControl,
     workspace_id: str,
     name: str,
     version: Annotated[str, Body()],
     labels: Annotated[list[str], Body()],
 ) -> Response:
-    return answer(system.environments.label(actor, workspace_id, name, version, labels))
+    return answer(control.environments.label(workspace_id, name, version, labels))

@@ -19,25 +19,27 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lapis.errors import AzureMLException, ServiceException, to_wire
 from lapis.server.api import runs, snapshots
-from lapis.server.api.system import System
+from lapis.server.api.request import ACTOR, CONTROL
 
-LANES: tuple[tuple[re.Pattern[str], int, Callable[..., bytes]], ...] = (
-    (re.compile("/api/v1/workspaces/([^/]+)/runs/([^/]+)/report"), 200, runs.report_from),
-    (re.compile("/api/v1/workspaces/([^/]+)/runs"), 201, runs.create_from),
-    (re.compile("/api/v1/workspaces/([^/]+)/snapshots"), 200, snapshots.add_from),
-    (re.compile("/api/v1/blobs/missing"), 200, snapshots.missing_from),
-    (re.compile("/api/v1/blobs"), 201, snapshots.put_blobs_from),
-)
-"""What is posted where, the status of success, the function: of the system, who asks, the path's names, the body."""
+LANES: dict[str, tuple[int, Callable[..., bytes]]] = {
+    "/api/v1/workspaces/{workspace_id}/runs/{run_id}/report": (200, runs.report_from),
+    "/api/v1/workspaces/{workspace_id}/runs": (201, runs.create_from),
+    "/api/v1/workspaces/{workspace_id}/snapshots": (200, snapshots.add_from),
+    "/api/v1/blobs/missing": (200, snapshots.missing_from),
+    "/api/v1/blobs": (201, snapshots.put_blobs_from),
+}
+"""What is posted where: the status of success, and the function, of guarded control, the path's names, the body."""
+
+_PATTERNS = [(re.compile(re.sub("{[^/]+}", "([^/]+)", path)), *lane) for path, lane in LANES.items()]
 
 _SMALL = 16 << 10  # bytes of a body whose work is not worth a thread
 _log = logging.getLogger("lapis.server")
 
 
 class Express:
-    def __init__(self, app: ASGIApp, system: System) -> None:
+    def __init__(self, app: ASGIApp, busy: Callable[[], bool]) -> None:
         self._app = app
-        self._system = system
+        self._busy = busy  # whether a write would have to wait for another one
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="express")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,9 +51,9 @@ class Express:
         if body is None:
             return  # whoever sent it has gone: a part of a report is no report
         success, work, names = lane
-        asked = (success, work, (self._system, scope["lapis_actor"], *names, body))
-        light = scope["lapis_actor"].kind == "user" and len(body) <= _SMALL  # an agent's last report seals logs
-        if light and not self._system.shelf.database.busy:
+        asked = (success, work, (scope[CONTROL], *names, body))
+        light = scope[ACTOR].kind == "user" and len(body) <= _SMALL  # an agent's last report seals logs
+        if light and not self._busy():
             status, answer = _done(*asked)  # done in a millisecond: handing it to a thread would cost as much
         else:
             loop = asyncio.get_running_loop()
@@ -62,7 +64,7 @@ class Express:
 
 
 def _lane(path: str) -> tuple[int, Callable[..., bytes], tuple[str, ...]] | None:
-    for pattern, success, work in LANES:
+    for pattern, success, work in _PATTERNS:
         found = pattern.fullmatch(path)
         if found is not None:
             return success, work, found.groups()

@@ -12,42 +12,39 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
 from lapis.domain.tree import check_path
-from lapis.server.api.system import System, TheActor, TheSystem, answer
+from lapis.server.api.request import TheControl, answer
+from lapis.server.control.files import Writer
 
 router = APIRouter()
 _CHUNK = 1 << 20
 
 
 @router.put("/blobs/{digest}")
-async def put_blob(request: Request, system: TheSystem, actor: TheActor, digest: str) -> Response:
+async def put_blob(request: Request, control: TheControl, digest: str) -> Response:
     """One blob of any size, as it comes."""
-    actor.may_upload()
-    system.shelf.blobs.path(digest)
-    stored = await _store(system, request, digest)
+    stored = await _received(request, control.files.blob_writer(digest), digest)
     return answer({"hash": stored[0], "size": stored[1]}, 201)
 
 
 @router.get("/blobs/{digest}")
-def get_blob(system: TheSystem, actor: TheActor, digest: str) -> Response:
-    size = system.shelf.blobs.size(digest)
+def get_blob(control: TheControl, digest: str) -> Response:
+    size, file = control.files.open_blob(digest)
     return StreamingResponse(
-        _chunks(system.shelf.blobs.open(digest)),
+        _chunks(file),
         media_type="application/octet-stream",
         headers={"Content-Length": str(size), "X-Content-Type-Options": "nosniff"},
     )
 
 
 @router.get("/workspaces/{workspace_id}/snapshots/{snapshot_id}")
-def get_snapshot(system: TheSystem, actor: TheActor, workspace_id: str, snapshot_id: str) -> Response:
-    actor.may_read(workspace_id)
-    return answer({"id": snapshot_id, "files": system.shelf.snapshots.get(snapshot_id).to_json()})
+def get_snapshot(control: TheControl, workspace_id: str, snapshot_id: str) -> Response:
+    return answer({"id": snapshot_id, "files": control.files.snapshot(workspace_id, snapshot_id).to_json()})
 
 
 @router.get("/workspaces/{workspace_id}/runs/{run_id}/files")
-def list_files(system: TheSystem, actor: TheActor, workspace_id: str, run_id: str) -> Response:
+def list_files(control: TheControl, workspace_id: str, run_id: str) -> Response:
     """Every file of the run, each with a link that reads it, alone, for some minutes."""
-    system.runs.get(actor, workspace_id, run_id)
-    now, base = system.now(), f"/api/v1/workspaces/{workspace_id}/runs/{run_id}/files/"
+    base = f"/api/v1/workspaces/{workspace_id}/runs/{run_id}/files/"
     return answer(
         {
             "files": [
@@ -56,61 +53,50 @@ def list_files(system: TheSystem, actor: TheActor, workspace_id: str, run_id: st
                     "size": file.size,
                     "hash": file.hash,
                     "created_at": file.created_at,
-                    "link": system.access.sign_link(base + quote(file.name), now),
+                    "link": link,
                 }
-                for file in system.shelf.files.find(workspace_id, run_id)
+                for file, link in control.files.links(workspace_id, run_id, base)
             ]
         }
     )
 
 
 @router.get("/workspaces/{workspace_id}/runs/{run_id}/files/{name:path}")
-def get_file(
-    system: TheSystem, actor: TheActor, workspace_id: str, run_id: str, name: str, offset: int = 0
-) -> Response:
+def get_file(control: TheControl, workspace_id: str, run_id: str, name: str, offset: int = 0) -> Response:
     """The file's bytes from `offset`, always as something to save or read, never as a page of this origin."""
-    system.runs.get(actor, workspace_id, run_id)
-    file = system.shelf.files.get(workspace_id, run_id, check_path(name))
+    file = control.files.get(workspace_id, run_id, name)
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
     shown = kind if kind in ("image/png", "image/jpeg", "image/gif", "text/plain") else "application/octet-stream"
     headers = {"X-Content-Type-Options": "nosniff", "X-Lapis-Size": str(file.size), "X-Lapis-Hash": file.hash or ""}
     if shown == "application/octet-stream":
         headers["Content-Disposition"] = "attachment; filename*=UTF-8''" + quote(name.rsplit("/", 1)[-1])
-    chunks = system.shelf.files.read(workspace_id, run_id, file, max(0, offset))
+    chunks = control.files.read(workspace_id, run_id, file, max(0, offset))
     return StreamingResponse(chunks, media_type=shown, headers=headers)
 
 
 @router.put("/workspaces/{workspace_id}/runs/{run_id}/files/{name:path}")
-async def put_file(
-    request: Request, system: TheSystem, actor: TheActor, workspace_id: str, run_id: str, name: str
-) -> Response:
+async def put_file(request: Request, control: TheControl, workspace_id: str, run_id: str, name: str) -> Response:
     check_path(name)
-    await run_in_threadpool(system.runs.check_writable, actor, workspace_id, run_id)
-    digest, size = await _store(system, request)
-    await run_in_threadpool(system.shelf.files.put, workspace_id, run_id, {name: (digest, size)}, system.now())
-    system.bulletin.tell(run_id)
+    writer = await run_in_threadpool(control.files.writer, workspace_id, run_id)
+    digest, size = await _received(request, writer)
+    await run_in_threadpool(control.files.put, workspace_id, run_id, {name: (digest, size)})
     return answer({"name": name, "hash": digest, "size": size}, 201)
 
 
 @router.post("/workspaces/{workspace_id}/runs/{run_id}/files")
 def name_files(
-    system: TheSystem,
-    actor: TheActor,
+    control: TheControl,
     workspace_id: str,
     run_id: str,
     files: dict[str, str] = Body(embed=True),  # noqa: B008
 ) -> Response:
     """Name blobs that are stored already as files of the run."""
-    system.runs.check_writable(actor, workspace_id, run_id)
-    named = {check_path(name): (digest, system.shelf.blobs.size(digest)) for name, digest in files.items()}
-    system.shelf.files.put(workspace_id, run_id, named, system.now())
-    system.bulletin.tell(run_id)
+    control.files.put_stored(workspace_id, run_id, files)
     return answer({}, 201)
 
 
-async def _store(system: System, request: Request, expected: str | None = None) -> tuple[str, int]:
+async def _received(request: Request, writer: Writer, expected: str | None = None) -> tuple[str, int]:
     """Write the body down as it comes; a sender that goes away leaves nothing behind."""
-    writer = system.shelf.blobs.writer()
     try:
         async for batch in _batches(request):
             await run_in_threadpool(writer.write, batch)

@@ -8,38 +8,31 @@ from typing import Any
 from lapis.domain import frames, packs
 from lapis.domain.tree import Tree
 from lapis.errors import UserErrorException
-from lapis.server.api.system import System
-from lapis.server.control.access import Actor
+from lapis.server.control.guard import Guarded
 
 
-def missing_from(system: System, actor: Actor, body: bytes) -> bytes:
+def missing_from(control: Guarded, body: bytes) -> bytes:
     """Which of the blobs that a JSON body names are not here. Called by express.py, as the others."""
     try:
         hashes = json.loads(body)["hashes"]
-        return _json({"missing": system.shelf.blobs.missing(hashes)})
+        return _json({"missing": control.files.missing(hashes)})
     except (ValueError, TypeError, KeyError):
         raise UserErrorException('The request cannot be read: it should be {"hashes": [...]}.') from None
 
 
-def put_blobs_from(system: System, actor: Actor, body: bytes) -> bytes:
+def put_blobs_from(control: Guarded, body: bytes) -> bytes:
     """Many small blobs at once: frames whose header names their hashes. Says how many were here before."""
-    actor.may_upload()
-    return _json({"known": system.shelf.blobs.put_all(packs.decode(*frames.decode(body)))})
+    return _json({"known": control.files.put_blobs(packs.decode(*frames.decode(body)))})
 
 
-def add_from(system: System, actor: Actor, workspace_id: str, body: bytes) -> bytes:
+def add_from(control: Guarded, workspace_id: str, body: bytes) -> bytes:
     """Keep a snapshot, or say which of its blobs are missing: send those, then ask again.
 
     Frames whose header lists the files; blobs that were hardly here before may come along.
     """
-    actor.may_read(workspace_id)
-    actor.may_upload()
     header, parts = frames.decode(body)
     tree = Tree.from_json(header.get("files"))
-    system.shelf.blobs.put_all(packs.decode(header, parts))
-    lacking = system.shelf.blobs.missing(entry.hash for entry in tree)
-    if not lacking and not system.shelf.snapshots.has(tree.id):
-        system.shelf.snapshots.add(tree, system.now())
+    lacking = control.files.add_snapshot(workspace_id, tree, packs.decode(header, parts))
     return _json({"id": tree.id, "missing": lacking})
 
 

@@ -17,7 +17,11 @@ LINK_SECONDS = 15 * 60
 
 @dataclass(frozen=True)
 class Actor:
-    """`user`: everything. `viewer`: reading. `agent`, `run`: one run, and what lies below it, in one workspace."""
+    """Whoever asks for something.
+
+    `user`: everything. `viewer`: reading. `agent`, `run`: one run, and what lies below it, in one workspace.
+    `server`: the server itself, which has no token and needs none. What each call needs stands in control/guard.py.
+    """
 
     kind: str
     workspace_id: str | None = None
@@ -45,7 +49,7 @@ class Actor:
             raise Forbidden(f"The token of run {self.run_id} cannot change run {run_id}.")
 
 
-USER, VIEWER = Actor("user"), Actor("viewer")
+USER, VIEWER, SERVER = Actor("user"), Actor("viewer"), Actor("server")
 
 
 class Access:

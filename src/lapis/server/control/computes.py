@@ -10,15 +10,17 @@ from typing import Any
 
 from lapis.domain import compute as rules
 from lapis.domain.compute import IDLE, LEAVING, PREEMPTED, RUNNING, Cluster, Node, Wants
+from lapis.domain.job import Job
 from lapis.domain.run import RunRecord, check_labels
+from lapis.domain.run_filter import RunFilter
 from lapis.domain.vm_sizes import vm_size
-from lapis.engines.base import Engine, Place
+from lapis.engines.base import Engine, NodeHandle
 from lapis.errors import ComputeTargetException, Conflict
-from lapis.server.control.access import Actor
+from lapis.server.control.events import Events
 from lapis.server.control.fleet import LOCAL, Fleet
-from lapis.server.control.shelf import Shelf
+from lapis.server.control.service_uses import ServiceUses
+from lapis.server.control.stores import Stores
 from lapis.server.store.assets import COMPUTE, Asset
-from lapis.server.store.runs import RunFilter
 
 _log = logging.getLogger("lapis.computes")
 _CLUSTER = ("vm_size", "max_nodes", "min_nodes", "idle_seconds", "vm_priority", "engine")
@@ -44,18 +46,19 @@ class NewCompute:
 
 
 class Computes:
-    def __init__(self, shelf: Shelf, fleet: Fleet, now: Callable[[], float], wake: Callable[[], None]) -> None:
-        self._shelf = shelf
+    def __init__(
+        self, stores: Stores, fleet: Fleet, uses: ServiceUses, events: Events, now: Callable[[], float]
+    ) -> None:
+        self._stores = stores
+        self._uses = uses
         self._fleet = fleet
         self._now = now
-        self._wake = wake
-        self.used_by: Callable[[str, str], list[str]] = lambda workspace_id, name: []  # services, by name
+        self._wake = events.wake
 
     # -- what users do
 
-    def create(self, actor: Actor, workspace_id: str, new: NewCompute) -> dict[str, Any]:
+    def create(self, workspace_id: str, new: NewCompute) -> dict[str, Any]:
         """A target of that name that is there already is an error, unless it is the very same."""
-        actor.may_change_workspace()
         rules.check_cluster(_cluster(new.name, asdict(new), ()))
         check_labels("tags", new.tags)
         self._fleet.engine(new.engine, new.settings).check(new.settings)
@@ -73,20 +76,17 @@ class Computes:
 
         body = {**asked, "nodes": [], "changed_at": self._now(), "errors": []}
         asset = Asset(str(uuid.uuid4()), workspace_id, COMPUTE, new.name, self._now(), body=body)
-        made = self._shelf.assets.add(asset, which)
+        made = self._stores.assets.add(asset, which)
         self._wake()
         return self._view(made)
 
-    def get(self, actor: Actor, workspace_id: str, name: str) -> dict[str, Any]:
-        actor.may_read(workspace_id)
+    def get(self, workspace_id: str, name: str) -> dict[str, Any]:
         return self._view(self._asset(workspace_id, name))
 
-    def all(self, actor: Actor, workspace_id: str) -> list[dict[str, Any]]:
-        actor.may_read(workspace_id)
-        return [self._view(each) for each in self._shelf.assets.find(workspace_id, COMPUTE)]
+    def all(self, workspace_id: str) -> list[dict[str, Any]]:
+        return [self._view(each) for each in self._stores.assets.find(workspace_id, COMPUTE)]
 
-    def update(self, actor: Actor, workspace_id: str, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        actor.may_change_workspace()
+    def update(self, workspace_id: str, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         asset = self._asset(workspace_id, name)
         unknown = set(changes) - {"min_nodes", "max_nodes", "idle_seconds", "tags", "description"}
         if unknown:
@@ -97,15 +97,14 @@ class Computes:
         def apply(found: Asset) -> Asset:
             return replace(found, body={**found.body, **changes, "changed_at": self._now()})
 
-        changed = self._shelf.assets.change(workspace_id, asset.id, apply)
+        changed = self._stores.assets.change(workspace_id, asset.id, apply)
         self._wake()
         return self._view(changed)
 
-    def delete(self, actor: Actor, workspace_id: str, name: str) -> None:
+    def delete(self, workspace_id: str, name: str) -> None:
         """Refused while runs use it or wait for it."""
-        actor.may_change_workspace()
         asset = self._asset(workspace_id, name)
-        services = self.used_by(workspace_id, name)
+        services = self._uses.of_target(workspace_id, name)
         if services:
             raise Conflict(
                 f"Compute target '{name}' serves {', '.join(services)} and cannot be deleted. Delete the service first."
@@ -120,11 +119,10 @@ class Computes:
             if node.run_id is not None:
                 self.engine(asset).forget(node.run_id)
             self._let_go(asset, node)
-        self._shelf.assets.remove(workspace_id, COMPUTE, name)
+        self._stores.assets.remove(workspace_id, COMPUTE, name)
 
-    def preempt(self, actor: Actor, workspace_id: str, name: str, node_id: str | None) -> list[str]:
+    def preempt(self, workspace_id: str, name: str, node_id: str | None) -> list[str]:
         """Take low-priority nodes away, as the owner of a spot market would: one, or all that run something."""
-        actor.may_change_workspace()
         asset = self._asset(workspace_id, name)
         if asset.body["vm_priority"] != "lowpriority":
             raise ComputeTargetException(f"Only low-priority nodes can be preempted, and '{name}' has dedicated ones.")
@@ -137,9 +135,9 @@ class Computes:
         self._wake()
         return [node.id for node in chosen]
 
-    def check_job(self, workspace_id: str, target: str | None, job: Mapping[str, Any]) -> list[str]:
+    def check_job(self, workspace_id: str, target: str | None, job: Job) -> list[str]:
         """Raise if a run could never start there; what else the user should know."""
-        nodes = int(job.get("node_count") or 1)
+        nodes = job.node_count
         if target in (None, LOCAL):
             if nodes != 1:
                 raise ComputeTargetException(
@@ -158,10 +156,10 @@ class Computes:
         return [f"A {asset.body['vm_size']} has {lacking}: the nodes make do with that."] if lacking else []
 
     def _asset(self, workspace_id: str, name: str) -> Asset:
-        found = self._shelf.assets.find(workspace_id, COMPUTE, name)
+        found = self._stores.assets.find(workspace_id, COMPUTE, name)
         if not found:
-            known = sorted(each.name for each in self._shelf.assets.find(workspace_id, COMPUTE))
-            workspace = self._shelf.workspaces.find(id=workspace_id)[0]["name"]
+            known = sorted(each.name for each in self._stores.assets.find(workspace_id, COMPUTE))
+            workspace = self._stores.workspaces.find(id=workspace_id)[0]["name"]
             raise ComputeTargetException(
                 f"No compute target named '{name}' in workspace '{workspace}'. Known: {', '.join(['local', *known])}."
             )
@@ -170,7 +168,7 @@ class Computes:
     def _active_runs(self, workspace_id: str, name: str) -> list[str]:
         states = ("NotStarted", "Preparing", "Queued", "Running", "Finalizing")
         where = RunFilter(workspace_id=workspace_id, target=name, states=states, archived=None, services=True)
-        return [run.id for run in self._shelf.runs.find_all(where)]
+        return [run.id for run in self._stores.runs.find_all(where)]
 
     def _view(self, asset: Asset) -> dict[str, Any]:
         size = vm_size(asset.body["vm_size"])
@@ -180,14 +178,14 @@ class Computes:
     # -- what the reconciler does
 
     def clusters(self) -> list[Asset]:
-        return self._shelf.assets.of_kind(COMPUTE)
+        return self._stores.assets.of_kind(COMPUTE)
 
     def engine(self, asset: Asset) -> Engine:
         return self._fleet.engine(asset.body["engine"], asset.body["settings"])
 
     def engine_of(self, workspace_id: str, target: str | None) -> Engine:
         """The engine that runs on that target are launched by."""
-        found = self._shelf.assets.find(workspace_id, COMPUTE, target) if target not in (None, LOCAL) else []
+        found = self._stores.assets.find(workspace_id, COMPUTE, target) if target not in (None, LOCAL) else []
         return self.engine(found[0]) if found else self._fleet.engine(LOCAL)
 
     def is_here(self, workspace_id: str, target: str | None) -> bool:
@@ -242,12 +240,12 @@ class Computes:
         return lost
 
     def fresh(self, asset: Asset) -> Asset:
-        return self._shelf.assets.get(asset.workspace_id, asset.id)
+        return self._stores.assets.get(asset.workspace_id, asset.id)
 
-    def places_of(self, run: RunRecord) -> list[Place]:
+    def places_of(self, run: RunRecord) -> list[NodeHandle]:
         """The nodes that a run has, in their order; none on a target without nodes."""
         found = (
-            self._shelf.assets.find(run.workspace_id, COMPUTE, run.target) if run.target not in (None, LOCAL) else []
+            self._stores.assets.find(run.workspace_id, COMPUTE, run.target) if run.target not in (None, LOCAL) else []
         )
         return [node.place for asset in found for node in _nodes(asset) if node.run_id == run.id]
 
@@ -284,7 +282,7 @@ class Computes:
             ordered = sorted(nodes.values(), key=lambda node: node.number)
             return replace(found, body={**found.body, "nodes": [node.to_json() for node in ordered]})
 
-        self._shelf.assets.change(asset.workspace_id, asset.id, apply)
+        self._stores.assets.change(asset.workspace_id, asset.id, apply)
 
     def _note_error(self, asset: Asset, message: str) -> None:
         _log.error("%s", message)
@@ -292,7 +290,7 @@ class Computes:
         def apply(found: Asset) -> Asset:
             return replace(found, body={**found.body, "errors": [{"at": self._now(), "message": message}]})
 
-        self._shelf.assets.change(asset.workspace_id, asset.id, apply)
+        self._stores.assets.change(asset.workspace_id, asset.id, apply)
 
 
 def _cluster(name: str, body: Mapping[str, Any], nodes: Sequence[Node]) -> Cluster:

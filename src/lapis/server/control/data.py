@@ -13,12 +13,12 @@ from typing import Any
 from lapis.domain import database
 from lapis.domain.addresses import Rule, refusal
 from lapis.domain.data import check_dataset_name, check_datastore_name
+from lapis.domain.job import DatasetInput
 from lapis.domain.object_store import check_object_store, credential_type, hosts_of
 from lapis.domain.run import check_labels, check_text
 from lapis.errors import Conflict, NotFound, UserErrorException
 from lapis.object_stores import helper
-from lapis.server.control.access import Actor
-from lapis.server.control.shelf import Shelf
+from lapis.server.control.stores import Stores
 from lapis.server.store.assets import DATASET, DATASTORE, SAVED, Asset
 from lapis.server.store.sealed import Sealer
 
@@ -62,41 +62,38 @@ class NewDataset:
 
 
 class Data:
-    def __init__(self, shelf: Shelf, home: str, now: Callable[[], float], rule: Rule) -> None:
+    def __init__(self, stores: Stores, home: str, now: Callable[[], float], rule: Rule) -> None:
         self._rule = rule
-        self._shelf = shelf
+        self._stores = stores
         self._folder = os.path.join(home, "stores")
         self._sealer = Sealer(home)
         self._now = now
 
     # -- datastores
 
-    def datastores(self, actor: Actor, workspace_id: str) -> list[dict[str, Any]]:
-        actor.may_read(workspace_id)
-        registered = [self._view(a) for a in self._shelf.assets.find(workspace_id, DATASTORE)]
+    def datastores(self, workspace_id: str) -> list[dict[str, Any]]:
+        registered = [self._view(a) for a in self._stores.assets.find(workspace_id, DATASTORE)]
         return [*(self._built_in(workspace_id, name) for name in BUILT_IN), *registered]
 
-    def datastore(self, actor: Actor, workspace_id: str, name: str | None) -> dict[str, Any]:
+    def datastore(self, workspace_id: str, name: str | None) -> dict[str, Any]:
         """By name; without one the default."""
-        actor.may_read(workspace_id)
         chosen = name or self._default(workspace_id)
         if chosen in BUILT_IN:
             return self._built_in(workspace_id, chosen)
-        found = self._shelf.assets.find(workspace_id, DATASTORE, chosen)
+        found = self._stores.assets.find(workspace_id, DATASTORE, chosen)
         if not found:
-            known = ", ".join(store["name"] for store in self.datastores(actor, workspace_id))
+            known = ", ".join(store["name"] for store in self.datastores(workspace_id))
             raise UserErrorException(f"No datastore named '{chosen}' in this workspace. Known: {known}.")
         return self._view(found[0])
 
-    def register_datastore(self, actor: Actor, workspace_id: str, new: NewDatastore) -> dict[str, Any]:
-        actor.may_change_workspace()
+    def register_datastore(self, workspace_id: str, new: NewDatastore) -> dict[str, Any]:
         check_datastore_name(new.name)
         if new.name in BUILT_IN:
             raise Conflict(f"Datastore '{new.name}' belongs to the workspace and cannot be registered anew.")
         self._refuse_second(workspace_id, new)
         body = self._body(new)
         if new.overwrite:
-            self._shelf.assets.remove(workspace_id, DATASTORE, new.name)
+            self._stores.assets.remove(workspace_id, DATASTORE, new.name)
 
         def which(there: Asset | None) -> Asset | None:
             if there is not None:  # somebody was quicker
@@ -104,20 +101,18 @@ class Data:
             return None
 
         asset = Asset(str(uuid.uuid4()), workspace_id, DATASTORE, new.name, self._now(), body=body)
-        return self._view(self._shelf.assets.add(asset, which))
+        return self._view(self._stores.assets.add(asset, which))
 
-    def datastore_access(self, actor: Actor, workspace_id: str, name: str) -> dict[str, Any]:
+    def datastore_access(self, workspace_id: str, name: str) -> dict[str, Any]:
         """A datastore with its credentials, for whoever may use them: the user, and runs of this workspace."""
-        actor.may_read(workspace_id)
-        actor.may_upload()
-        view = self.datastore(actor, workspace_id, name)
+        view = self.datastore(workspace_id, name)
         if "options" not in view:  # a folder, which nothing locks
             return view
-        sealed = self._shelf.assets.find(workspace_id, DATASTORE, view["name"])[0].body["sealed"]
+        sealed = self._stores.assets.find(workspace_id, DATASTORE, view["name"])[0].body["sealed"]
         return {**view, "credentials": self._sealer.open(sealed, f"datastore '{view['name']}'")}
 
     def _refuse_second(self, workspace_id: str, new: NewDatastore) -> None:
-        if not new.overwrite and self._shelf.assets.find(workspace_id, DATASTORE, new.name):
+        if not new.overwrite and self._stores.assets.find(workspace_id, DATASTORE, new.name):
             raise _exists(new.name)
 
     def _body(self, new: NewDatastore) -> dict[str, Any]:
@@ -150,24 +145,22 @@ class Data:
         options = {**new.options, "credential_type": credential_type(access)}
         return {"type": new.type, "url": new.url, "options": options, "sealed": self._sealer.seal(new.credentials)}
 
-    def unregister_datastore(self, actor: Actor, workspace_id: str, name: str) -> None:
-        actor.may_change_workspace()
+    def unregister_datastore(self, workspace_id: str, name: str) -> None:
         if name in BUILT_IN:
             raise Conflict(f"Datastore '{name}' belongs to the workspace and cannot be unregistered.")
-        self.datastore(actor, workspace_id, name)
+        self.datastore(workspace_id, name)
         if name == self._default(workspace_id):
-            self.set_default(actor, workspace_id, DEFAULT)
-        self._shelf.assets.remove(workspace_id, DATASTORE, name)
+            self.set_default(workspace_id, DEFAULT)
+        self._stores.assets.remove(workspace_id, DATASTORE, name)
 
-    def set_default(self, actor: Actor, workspace_id: str, name: str) -> None:
-        actor.may_change_workspace()
-        if self.datastore(actor, workspace_id, name)["type"] in database.KINDS:
+    def set_default(self, workspace_id: str, name: str) -> None:
+        if self.datastore(workspace_id, name)["type"] in database.KINDS:
             raise UserErrorException(f"Datastore '{name}' is a database; the default one must hold files.")
-        workspace = self._shelf.workspaces.find(id=workspace_id)[0]
-        self._shelf.workspaces.replace(dict(workspace, default_datastore=name))
+        workspace = self._stores.workspaces.find(id=workspace_id)[0]
+        self._stores.workspaces.replace(dict(workspace, default_datastore=name))
 
     def _default(self, workspace_id: str) -> str:
-        return str(self._shelf.workspaces.find(id=workspace_id)[0].get("default_datastore") or DEFAULT)
+        return str(self._stores.workspaces.find(id=workspace_id)[0].get("default_datastore") or DEFAULT)
 
     def _built_in(self, workspace_id: str, name: str) -> dict[str, Any]:
         folder = os.path.join(self._folder, workspace_id, name)
@@ -180,19 +173,16 @@ class Data:
 
     # -- datasets
 
-    def register_dataset(self, actor: Actor, workspace_id: str, new: NewDataset) -> dict[str, Any]:
-        actor.may_read(workspace_id)
-        actor.may_upload()
+    def register_dataset(self, workspace_id: str, new: NewDataset) -> dict[str, Any]:
         if not new.definition.get("type") or not isinstance(new.definition.get("sources"), list):
             raise UserErrorException(f"The definition of dataset '{new.name}' needs a type and sources.")
         if new.run_id is not None:
-            actor.may_write(workspace_id, new.run_id)
             before = self._written_before(workspace_id, new.run_id, new.output or "")
             if before is not None:
                 return _without_files(before)  # an agent repeats itself when a reply is lost
         kept = self._saved(workspace_id, new) if new.name is None else self._registered(workspace_id, new.name, new)
         if new.run_id is not None:
-            self._shelf.assets.note_use(workspace_id, new.run_id, [(kept.id, "output", new.output or "")])
+            self._stores.assets.note_use(workspace_id, new.run_id, [(kept.id, "output", new.output or "")])
         return _without_files(kept)
 
     def _saved(self, workspace_id: str, new: NewDataset) -> Asset:
@@ -200,7 +190,7 @@ class Data:
         name = hashlib.sha256(json.dumps(new.definition, sort_keys=True).encode()).hexdigest()
         body = {"definition": new.definition, "files": new.files}
         asset = Asset(str(uuid.uuid4()), workspace_id, SAVED, name, self._now(), body=body)
-        return self._shelf.assets.add(asset, lambda there: there)
+        return self._stores.assets.add(asset, lambda there: there)
 
     def _registered(self, workspace_id: str, name: str, new: NewDataset) -> Asset:
         check_dataset_name(name)
@@ -218,25 +208,23 @@ class Data:
             )
 
         asset = Asset(str(uuid.uuid4()), workspace_id, DATASET, name, self._now(), body=body)
-        return self._shelf.assets.add(asset, which)
+        return self._stores.assets.add(asset, which)
 
     def _written_before(self, workspace_id: str, run_id: str, output: str) -> Asset | None:
-        self._shelf.runs.get(workspace_id, run_id)  # NotFound
-        for use in self._shelf.assets.uses_of(workspace_id, run_id):
+        self._stores.runs.get(workspace_id, run_id)  # NotFound
+        for use in self._stores.assets.uses_of(workspace_id, run_id):
             if (use.role, use.name) == ("output", output) and use.asset is not None:
                 return use.asset
         return None
 
-    def datasets(self, actor: Actor, workspace_id: str) -> list[dict[str, Any]]:
+    def datasets(self, workspace_id: str) -> list[dict[str, Any]]:
         """The newest version of each."""
-        actor.may_read(workspace_id)
-        return [_without_files(asset) for asset in self._shelf.assets.find(workspace_id, DATASET, newest=True)]
+        return [_without_files(asset) for asset in self._stores.assets.find(workspace_id, DATASET, newest=True)]
 
-    def dataset(self, actor: Actor, workspace_id: str, name: str, version: int | None) -> dict[str, Any]:
-        actor.may_read(workspace_id)
-        found = self._shelf.assets.find(workspace_id, DATASET, name)
+    def dataset(self, workspace_id: str, name: str, version: int | None) -> dict[str, Any]:
+        found = self._stores.assets.find(workspace_id, DATASET, name)
         if not found:
-            names = [asset.name for asset in self._shelf.assets.find(workspace_id, DATASET, newest=True)]
+            names = [asset.name for asset in self._stores.assets.find(workspace_id, DATASET, newest=True)]
             known = ", ".join(names[:20]) or "none"
             raise UserErrorException(f"No dataset named '{name}' in this workspace. Known: {known}.")
         chosen = [asset for asset in found if version in (None, asset.version)]
@@ -245,27 +233,21 @@ class Data:
             raise UserErrorException(f"Dataset '{name}' has no version {version}. It has: {known}.")
         return _without_files(chosen[0])
 
-    def dataset_by_id(self, actor: Actor, workspace_id: str, asset_id: str) -> dict[str, Any]:
-        actor.may_read(workspace_id)
+    def dataset_by_id(self, workspace_id: str, asset_id: str) -> dict[str, Any]:
         return _without_files(self._dataset(workspace_id, asset_id))
 
-    def files(self, actor: Actor, workspace_id: str, asset_id: str) -> list[dict[str, Any]]:
+    def files(self, workspace_id: str, asset_id: str) -> list[dict[str, Any]]:
         """What a version stood for when it was registered: names, sizes, ETags or times."""
-        actor.may_read(workspace_id)
         return list(self._dataset(workspace_id, asset_id).body["files"])
 
     def _dataset(self, workspace_id: str, asset_id: str) -> Asset:
-        found = self._shelf.assets.get(workspace_id, asset_id)
+        found = self._stores.assets.get(workspace_id, asset_id)
         if found.kind not in (DATASET, SAVED):
             raise NotFound(f"No dataset with id '{asset_id}' in this workspace.")
         return found
 
-    def change_dataset(
-        self, actor: Actor, workspace_id: str, asset_id: str, changes: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def change_dataset(self, workspace_id: str, asset_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """`tags` sets some, `remove_tags` removes some, `description` replaces."""
-        actor.may_read(workspace_id)
-        actor.may_upload()
         unknown = sorted(set(changes) - {"tags", "remove_tags", "description"})
         if unknown:
             raise UserErrorException(f"A dataset has no {', '.join(unknown)} to change.")
@@ -279,25 +261,23 @@ class Data:
             description = changes.get("description", asset.body["description"])
             return replace(asset, body={**asset.body, "tags": tags, "description": description})
 
-        return _without_files(self._shelf.assets.change(workspace_id, asset_id, apply))
+        return _without_files(self._stores.assets.change(workspace_id, asset_id, apply))
 
-    def unregister_dataset(self, actor: Actor, workspace_id: str, name: str) -> None:
+    def unregister_dataset(self, workspace_id: str, name: str) -> None:
         """Every version of that name. The data itself stays where it is."""
-        actor.may_change_workspace()
-        if not self._shelf.assets.remove(workspace_id, DATASET, name):
+        if not self._stores.assets.remove(workspace_id, DATASET, name):
             raise UserErrorException(f"No dataset named '{name}' in this workspace.")
 
-    def lineage(self, actor: Actor, workspace_id: str, asset_id: str) -> list[dict[str, Any]]:
+    def lineage(self, workspace_id: str, asset_id: str) -> list[dict[str, Any]]:
         """Runs that read or wrote a dataset version."""
-        actor.may_read(workspace_id)
         self._dataset(workspace_id, asset_id)
-        return self._shelf.assets.used_by(workspace_id, asset_id)
+        return self._stores.assets.used_by(workspace_id, asset_id)
 
-    def of_run(self, actor: Actor, workspace_id: str, run_id: str) -> list[dict[str, Any]]:
+    def of_run(self, workspace_id: str, run_id: str) -> list[dict[str, Any]]:
         """The datasets that a run read or wrote, what it calls them, and how it got them."""
-        actor.may_read(workspace_id)
-        inputs = (self._shelf.runs.get(workspace_id, run_id).job or {}).get("inputs") or []
-        modes = {each["name"]: each["mode"] for each in inputs if each["type"] == "dataset"}
+        job = self._stores.runs.get(workspace_id, run_id).job
+        inputs = job.inputs if job is not None else ()
+        modes = {each.name: each.mode for each in inputs if isinstance(each, DatasetInput)}
         return [
             {
                 "id": use.asset_id,
@@ -306,7 +286,7 @@ class Data:
                 "mode": modes.get(use.name) if use.role == "input" else None,
                 "dataset": None if use.asset is None else _without_files(use.asset),
             }
-            for use in self._shelf.assets.uses_of(workspace_id, run_id)
+            for use in self._stores.assets.uses_of(workspace_id, run_id)
             if use.role in ("input", "output")  # not the models that it made
         ]
 

@@ -10,11 +10,10 @@ from functools import partial
 from typing import Any
 
 from lapis.environments.curated import curated, curated_names
+from lapis.environments.environment_builds import EnvironmentBuilds, Resolved
 from lapis.environments.values import NOBODY, Submitter
 from lapis.errors import NotFound, UserErrorException
-from lapis.server.control.access import Actor
-from lapis.server.control.shelf import Shelf
-from lapis.server.control.workshop import Resolved, Workshop
+from lapis.server.control.stores import Stores
 from lapis.server.store.assets import ENVIRONMENT, Asset
 from lapis.server.store.sealed import Sealer
 
@@ -22,7 +21,7 @@ _LATEST = "latest"
 
 
 @dataclass(frozen=True)
-class Wish:
+class EnvironmentWish:
     """An environment that somebody wants resolved or built."""
 
     __pydantic_config__ = {"extra": "forbid"}
@@ -36,17 +35,16 @@ class Wish:
 
 
 class Environments:
-    def __init__(self, shelf: Shelf, workshop: Workshop, home: str, now: Callable[[], float]) -> None:
-        self._shelf = shelf
-        self._workshop = workshop
+    def __init__(self, stores: Stores, builds: EnvironmentBuilds, home: str, now: Callable[[], float]) -> None:
+        self._stores = stores
+        self._builds = builds
         self._sealer = Sealer(home)
         self._now = now
 
     # -- registered
 
-    def register(self, actor: Actor, workspace_id: str, definition: Mapping[str, Any]) -> dict[str, Any]:
+    def register(self, workspace_id: str, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Keep the next version; the same definition again is the version that there is."""
-        actor.may_change_workspace()
         name = definition.get("name")
         if not isinstance(name, str) or not name:
             raise UserErrorException("An environment needs a name to be registered.")
@@ -73,15 +71,12 @@ class Environments:
 
         body: dict[str, Any] = {"definition": plain, "sealed": sealed, "labels": []}
         asset = Asset(str(uuid.uuid4()), workspace_id, ENVIRONMENT, name, self._now(), body=body)
-        return self._view(self._shelf.assets.add(asset, which))
+        return self._view(self._stores.assets.add(asset, which))
 
-    def get(
-        self, actor: Actor, workspace_id: str, name: str, version: str | None = None, label: str | None = None
-    ) -> dict[str, Any]:
-        actor.may_read(workspace_id)
+    def get(self, workspace_id: str, name: str, version: str | None = None, label: str | None = None) -> dict[str, Any]:
         there = self._all_of(workspace_id, name)
         if not there:
-            return self._curated(actor, workspace_id, name, version)
+            return self._curated(workspace_id, name, version)
         if version is not None:
             there = [each for each in there if each.body["version"] == version]
         elif label not in (None, _LATEST):
@@ -92,26 +87,24 @@ class Environments:
         which = f"version {version}" if version is not None else f"version labelled '{label}'"
         raise NotFound(f"Environment '{name}' has no {which}. Known versions: {known}.")
 
-    def all(self, actor: Actor, workspace_id: str) -> list[dict[str, Any]]:
+    def all(self, workspace_id: str) -> list[dict[str, Any]]:
         """The newest version of each, and the curated ones."""
-        actor.may_read(workspace_id)
-        mine = self._shelf.assets.find(workspace_id, ENVIRONMENT, newest=True)
+        mine = self._stores.assets.find(workspace_id, ENVIRONMENT, newest=True)
         return [self._view(each) for each in mine] + [self._curated_view(name) for name in curated_names()]
 
-    def label(self, actor: Actor, workspace_id: str, name: str, version: str, labels: list[str]) -> dict[str, Any]:
+    def label(self, workspace_id: str, name: str, version: str, labels: list[str]) -> dict[str, Any]:
         """A label is on one version of a name at most: it moves."""
-        actor.may_change_workspace()
-        self.get(actor, workspace_id, name, version)
+        self.get(workspace_id, name, version)
         for each in self._all_of(workspace_id, name):
             kept = [label for label in each.body["labels"] if label not in labels]
             if each.body["version"] == version:
                 kept += [label for label in labels if label != _LATEST]
-            self._shelf.assets.change(workspace_id, each.id, partial(_with_labels, kept))
-        return self.get(actor, workspace_id, name, version)
+            self._stores.assets.change(workspace_id, each.id, partial(_with_labels, kept))
+        return self.get(workspace_id, name, version)
 
     def _all_of(self, workspace_id: str, name: str) -> list[Asset]:
         """Every version, the newest first."""
-        return self._shelf.assets.find(workspace_id, ENVIRONMENT, name)
+        return self._stores.assets.find(workspace_id, ENVIRONMENT, name)
 
     def _view(self, asset: Asset) -> dict[str, Any]:
         definition = copy.deepcopy(asset.body["definition"])
@@ -132,10 +125,10 @@ class Environments:
         registry["password"] = None
         return plain, self._sealer.seal(secrets)
 
-    def _curated(self, actor: Actor, workspace_id: str, name: str, version: str | None) -> dict[str, Any]:
+    def _curated(self, workspace_id: str, name: str, version: str | None) -> dict[str, Any]:
         if curated(name) is None:
-            mine = sorted({each.name for each in self._shelf.assets.find(workspace_id, ENVIRONMENT, newest=True)})
-            workspace = self._shelf.workspaces.find(id=workspace_id)[0]["name"]
+            mine = sorted({each.name for each in self._stores.assets.find(workspace_id, ENVIRONMENT, newest=True)})
+            workspace = self._stores.workspaces.find(id=workspace_id)[0]["name"]
             raise NotFound(
                 f"No environment named '{name}' in workspace '{workspace}'. Registered: {', '.join(mine) or 'none'}. "
                 "Curated ones: Environment.list(ws), or `lapis env list --curated`."
@@ -149,39 +142,35 @@ class Environments:
 
     # -- resolved and built
 
-    def resolve(self, actor: Actor, workspace_id: str, wish: Wish) -> dict[str, Any]:
-        actor.may_read(workspace_id)
+    def resolve(self, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
         resolved = self._resolved(wish)
-        return {**self._lock_view(resolved), "built": self._workshop.ready(resolved.lock.hash)}
+        return {**self._lock_view(resolved), "built": self._builds.ready(resolved.lock.hash)}
 
-    def _resolved(self, wish: Wish) -> Resolved:
+    def _resolved(self, wish: EnvironmentWish) -> Resolved:
         how = (wish.strict, wish.container, wish.mpi, wish.horovod_in, wish.submitter)
-        return self._workshop.resolve(wish.definition, *how)
+        return self._builds.resolve(wish.definition, *how)
 
-    def build(self, actor: Actor, workspace_id: str, wish: Wish) -> dict[str, Any]:
+    def build(self, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
         """See to it that it is built, whether or not a run waits for it."""
-        actor.may_change_workspace()
         resolved = self._resolved(wish)
-        self._workshop.start(resolved.lock.hash, by_hand=True)
-        return {**self._lock_view(resolved), **self.build_status(actor, workspace_id, resolved.lock.hash)}
+        self._builds.start(resolved.lock.hash, by_hand=True)
+        return {**self._lock_view(resolved), **self.build_status(workspace_id, resolved.lock.hash)}
 
-    def build_status(self, actor: Actor, workspace_id: str, lock_hash: str) -> dict[str, Any]:
-        actor.may_read(workspace_id)
-        self._workshop.lock(lock_hash)
-        failure = self._workshop.failure(lock_hash)
-        status = "Succeeded" if self._workshop.ready(lock_hash) else "Failed" if failure else "Running"
-        length = len(self._workshop.log(lock_hash))
+    def build_status(self, workspace_id: str, lock_hash: str) -> dict[str, Any]:
+        self._builds.lock(lock_hash)
+        failure = self._builds.failure(lock_hash)
+        status = "Succeeded" if self._builds.ready(lock_hash) else "Failed" if failure else "Running"
+        length = len(self._builds.log(lock_hash))
         return {"id": lock_hash, "status": status, "error": failure, "log_length": length}
 
-    def build_log(self, actor: Actor, workspace_id: str, lock_hash: str, offset: int) -> bytes:
-        actor.may_read(workspace_id)
-        self._workshop.lock(lock_hash)
-        return self._workshop.log(lock_hash, offset)
+    def build_log(self, workspace_id: str, lock_hash: str, offset: int) -> bytes:
+        self._builds.lock(lock_hash)
+        return self._builds.log(lock_hash, offset)
 
-    def details(self, actor: Actor, workspace_id: str, wish: Wish) -> dict[str, Any]:
+    def details(self, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
         """What SDK v1 tells of an environment's image; here of the folder that stands for it."""
-        lock = self.resolve(actor, workspace_id, wish)
-        folder = f"{self._workshop.root}/{lock['lock']}"
+        lock = self.resolve(workspace_id, wish)
+        folder = f"{self._builds.root}/{lock['lock']}"
         return {
             "dockerImage": {"name": f"azureml/azureml_{lock['lock']}", "registry": {"address": None}},
             "imageExistsInRegistry": lock["built"],

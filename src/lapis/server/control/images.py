@@ -7,112 +7,97 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lapis.domain.run import check_labels, with_properties
-from lapis.domain.services import check_service_name
-from lapis.errors import NotFound, WebserviceException
-from lapis.server.control.access import Actor
-from lapis.server.control.service_content import Contents, NewContent
-from lapis.server.control.shelf import Shelf
-from lapis.server.control.workshop import Workshop
+from lapis.domain.deployment import NewContent
+from lapis.domain.service import Labels, check_service_name
+from lapis.domain.service_content import Content
+from lapis.domain.values import Value, at_most
+from lapis.environments.environment_builds import EnvironmentBuilds
+from lapis.server.control.service_content import Contents, find_image
+from lapis.server.control.stores import Stores
 from lapis.server.store.assets import IMAGE, PACKAGE, Asset
 
 
 @dataclass(frozen=True)
-class NewImage:
-    __pydantic_config__ = {"extra": "forbid"}
-
-    name: str
-    content: NewContent
+class NewImage(Value):
+    name: str = field(metadata=at_most(255))
+    content: NewContent = field(default_factory=NewContent)
     description: str | None = None
-    tags: dict[str, str | None] = field(default_factory=dict)
-    properties: dict[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str | None] = field(default_factory=dict, metadata=at_most(1000))
+    properties: Mapping[str, str] = field(default_factory=dict, metadata=at_most(1000))
+
+
+@dataclass(frozen=True)
+class ImageChange(Value):
+    tags: Mapping[str, str | None] = field(default_factory=dict, metadata=at_most(1000))
+    remove_tags: tuple[str, ...] = field(default=(), metadata=at_most(1000))
+    properties: Mapping[str, str] = field(default_factory=dict, metadata=at_most(1000))
 
 
 class Images:
-    def __init__(self, shelf: Shelf, contents: Contents, workshop: Workshop, now: Callable[[], float]) -> None:
-        self._shelf = shelf
+    def __init__(self, stores: Stores, contents: Contents, builds: EnvironmentBuilds, now: Callable[[], float]) -> None:
+        self._stores = stores
         self._contents = contents
-        self._workshop = workshop
+        self._builds = builds
         self._now = now
-        contents.of_image = self._content
 
-    def create(self, actor: Actor, workspace_id: str, new: NewImage, kind: str = IMAGE) -> dict[str, Any]:
+    def create(self, workspace_id: str, new: NewImage) -> dict[str, Any]:
         """The next version of its name."""
-        actor.may_change_workspace()
-        if kind == IMAGE:
-            check_service_name(new.name)
-        body = {
-            "content": self._contents.of_new(workspace_id, new.content, None),
-            "description": new.description,
-            "tags": check_labels("tags", new.tags),
-            "properties": check_labels("properties", new.properties),
-        }
+        check_service_name(new.name)
+        return self._create(workspace_id, new, IMAGE)
+
+    def create_package(self, workspace_id: str, new: NewImage) -> dict[str, Any]:
+        return self._create(workspace_id, new, PACKAGE)
+
+    def _create(self, workspace_id: str, new: NewImage, kind: str) -> dict[str, Any]:
+        content = self._contents.of_new(workspace_id, new.content, None)
+        labels = Labels(new.description).with_tags(new.tags).with_properties(new.name, new.properties)
+        body = {"content": content.to_json(), **labels._asdict()}
         asset = Asset(str(uuid.uuid4()), workspace_id, kind, new.name, self._now(), body=body)
-        return self._view(self._shelf.assets.add(asset, lambda newest: None))
+        return self._view(self._stores.assets.add(asset, lambda newest: None))
 
-    def find(self, actor: Actor, workspace_id: str) -> list[dict[str, Any]]:
-        actor.may_read(workspace_id)
-        return [self._view(each) for each in self._shelf.assets.find(workspace_id, IMAGE)]
+    def find(self, workspace_id: str) -> list[dict[str, Any]]:
+        return [self._view(each) for each in self._stores.assets.find(workspace_id, IMAGE)]
 
-    def get(self, actor: Actor, workspace_id: str, name: str, version: int | None, kind: str = IMAGE) -> dict[str, Any]:
-        actor.may_read(workspace_id)
-        return self._view(self._asset(workspace_id, name, version, kind))
+    def get(self, workspace_id: str, name: str, version: int | None) -> dict[str, Any]:
+        return self._view(find_image(self._stores, workspace_id, name, version))
 
-    def change(
-        self, actor: Actor, workspace_id: str, name: str, version: int, changes: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        actor.may_change_workspace()
+    def get_package(self, workspace_id: str, name: str, version: int) -> dict[str, Any]:
+        return self._view(find_image(self._stores, workspace_id, name, version, PACKAGE))
+
+    def change(self, workspace_id: str, name: str, version: int, change: ImageChange) -> dict[str, Any]:
 
         def apply(found: Asset) -> Asset:
-            tags = {**found.body["tags"], **check_labels("tags", changes.get("tags") or {})}
-            tags = {key: value for key, value in tags.items() if key not in (changes.get("remove_tags") or ())}
-            more = check_labels("properties", changes.get("properties") or {})
-            properties = with_properties(f"image {name}:{version}", found.body["properties"], more)
-            return replace(found, body={**found.body, "tags": tags, "properties": properties})
+            labels = _labels(found).with_tags(change.tags, change.remove_tags)
+            labels = labels.with_properties(f"image {name}:{version}", change.properties)
+            return replace(found, body={**found.body, **labels._asdict()})
 
-        asset = self._asset(workspace_id, name, version)
-        return self._view(self._shelf.assets.change(workspace_id, asset.id, apply))
+        asset = find_image(self._stores, workspace_id, name, version)
+        return self._view(self._stores.assets.change(workspace_id, asset.id, apply))
 
-    def delete(self, actor: Actor, workspace_id: str, name: str, version: int) -> None:
+    def delete(self, workspace_id: str, name: str, version: int) -> None:
         """Services that were deployed from it go on."""
-        actor.may_change_workspace()
-        asset = self._asset(workspace_id, name, version)
-        self._shelf.assets.change(workspace_id, asset.id, lambda found: replace(found, body={"gone": self._now()}))
-
-    def _content(self, workspace_id: str, image_id: str) -> dict[str, Any]:
-        name, _, version = image_id.rpartition(":")
-        if not name or not version.isdigit():
-            raise WebserviceException(f"An image's id is name:version, and {image_id!r} is not.")
-        content: dict[str, Any] = self._asset(workspace_id, name, int(version)).body["content"]
-        return content
-
-    def _asset(self, workspace_id: str, name: str, version: int | None, kind: str = IMAGE) -> Asset:
-        there = [each for each in self._shelf.assets.find(workspace_id, kind, name) if "gone" not in each.body]
-        found = [each for each in there if version in (None, each.version)]
-        if not found:
-            known = sorted(
-                f"{each.name}:{each.version}"
-                for each in self._shelf.assets.find(workspace_id, kind)
-                if "gone" not in each.body
-            )
-            which = name if version is None else f"{name}:{version}"
-            raise NotFound(f"There is no {kind} '{which}' in this workspace. Known: {', '.join(known) or 'none'}.")
-        return found[0]
+        asset = find_image(self._stores, workspace_id, name, version)
+        self._stores.assets.change(workspace_id, asset.id, lambda found: replace(found, body={"gone": self._now()}))
 
     def _view(self, asset: Asset) -> dict[str, Any]:
         if "gone" in asset.body:
             return {"id": f"{asset.name}:{asset.version}", "gone": asset.body["gone"]}
-        content = asset.body["content"]
+        content = Content.from_json(asset.body["content"])
         view = {
             "id": f"{asset.name}:{asset.version}",
             "name": asset.name,
             "version": asset.version,
             "created_at": asset.created_at,
-            **asset.body,
-            "models": [model["id"] for model in content["models"]],
+            **_labels(asset)._asdict(),
+            "content": content.to_json(),
+            "models": [model.id for model in content.models],
         }
         if asset.kind == PACKAGE:
             view["files"] = self._contents.files_of(asset.workspace_id, content)
-            lock = self._workshop.lock(content["environment"]["lock"]) if content["environment"] else None
+            lock = self._builds.lock(content.environment.lock) if content.environment is not None else None
             view["lock"] = None if lock is None else {"python": lock.python, "packages": lock.packages}
         return view
+
+
+def _labels(asset: Asset) -> Labels:
+    return Labels(asset.body["description"], asset.body["tags"], asset.body["properties"])

@@ -1,16 +1,20 @@
-"""Turns a run into what its agent needs to know."""
+"""Turns a run into what its agent needs to know: what the server adds to the job for one launch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lapis.domain.job import Job
+from lapis.domain.launch import ExperimentName, Launch, Recovery, WorkspaceName
 from lapis.domain.run import RunRecord
-from lapis.engines.base import JobSpec
+from lapis.domain.tree import Tree
+from lapis.errors import UserErrorException
 from lapis.server.control.access import Access
 
-_OF_SERVICES = 10 * 365 * 24 * 3600.0  # a service goes on until it is deleted
+_LONGEST = 10 * 365 * 24 * 3600.0  # a service goes on until it is deleted
+_LONGEST_OF_SCRIPTS = 30 * 24 * 3600.0
 _TOKEN_MARGIN = 7 * 24 * 3600.0  # how long after the last second of a run its agent may still deliver
 
 
@@ -24,33 +28,34 @@ class Address:
     web: Mapping[str, str] = field(default_factory=dict)  # what its settings say of fetching from the network
 
 
-def job_spec(
-    run: RunRecord, workspace: Mapping[str, Any], experiment: Mapping[str, Any], access: Access, address: Address,
-    code: Mapping[str, Any], now: float,
-) -> JobSpec:  # fmt: skip
-    job = dict(run.job or {})
-    longest = _OF_SERVICES if job.get("service") else 30 * 24 * 3600
-    expires = now + float(job.get("max_seconds") or longest) + _TOKEN_MARGIN
-    body = {
-        "kind": "script",
-        "run_id": run.id,
-        "root_id": run.root_id,
-        "workspace": {key: workspace[key] for key in ("id", "name", "subscription_id", "resource_group")},
-        "experiment": {"id": experiment["id"], "name": experiment["name"]},
-        "server": address.url,
-        "address_file": address.file,
-        "blobs": address.blobs,
-        "agent_token": access.run_token("agent", run.workspace_id, run.id, expires),
-        "run_token": access.run_token("run", run.workspace_id, run.id, expires),
-        "run_token_expires": expires,
-        **code,
-        "target": run.target,
-        "launch": run.launches + 1,
-        "attempt": run.attempt,
-        **job,
-        "web": _web(address.web, job.get("url_mirrors")),  # whatever the job says
-    }
-    return JobSpec(run.id, body)
+def launch_of(
+    run: RunRecord, job: Job, workspace: Mapping[str, Any], experiment: Mapping[str, Any], access: Access,
+    address: Address, code: Tree, packs: Sequence[str], now: float,
+) -> Launch:  # fmt: skip
+    """The next launch of `run`. Raises UserErrorException if what is stored of the job cannot be used."""
+    if job.wrong:
+        raise UserErrorException(" ".join(job.wrong))
+    longest = _LONGEST if job.service is not None else _LONGEST_OF_SCRIPTS
+    expires = now + min(job.max_seconds or longest, _LONGEST) + _TOKEN_MARGIN
+    return Launch(
+        run_id=run.id,
+        workspace=WorkspaceName(
+            workspace["id"], workspace["name"], workspace["subscription_id"], workspace["resource_group"]
+        ),
+        experiment=ExperimentName(experiment["id"], experiment["name"]),
+        server=address.url,
+        agent_token=access.run_token("agent", run.workspace_id, run.id, expires),
+        run_token=access.run_token("run", run.workspace_id, run.id, expires),
+        run_token_expires=expires,
+        code=code,
+        root_id=run.root_id,
+        address_file=address.file,
+        blobs=address.blobs,
+        packs=tuple(packs),
+        number=run.launches + 1,
+        attempt=run.attempt,
+        web=_web(address.web, job.url_mirrors),
+    )
 
 
 def _web(ours: Mapping[str, str], mirrors: str | None) -> dict[str, str]:
@@ -59,16 +64,14 @@ def _web(ours: Mapping[str, str], mirrors: str | None) -> dict[str, str]:
     return dict(ours, LAPIS_URL_MIRRORS=both)
 
 
-def recovery_spec(run: RunRecord, access: Access, address: Address, now: float) -> JobSpec:
+def recovery_of(run: RunRecord, access: Access, address: Address, now: float) -> Recovery:
     """For an interactive run whose process is gone: an agent brings in what it left on disk."""
     assert run.owner is not None
-    body = {
-        "kind": "recover",
-        "run_id": run.id,
-        "workspace": {"id": run.workspace_id},
-        "server": address.url,
-        "address_file": address.file,
-        "agent_token": access.run_token("agent", run.workspace_id, run.id, now + _TOKEN_MARGIN),
-        "owner": dict(run.owner),
-    }
-    return JobSpec(run.id, body)
+    return Recovery(
+        run_id=run.id,
+        workspace_id=run.workspace_id,
+        server=address.url,
+        agent_token=access.run_token("agent", run.workspace_id, run.id, now + _TOKEN_MARGIN),
+        owner=run.owner,
+        address_file=address.file,
+    )

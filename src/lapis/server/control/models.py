@@ -12,8 +12,8 @@ from lapis.domain.run import check_labels, check_text, with_properties
 from lapis.domain.tree import check_path
 from lapis.environments.no_code import no_code
 from lapis.errors import ModelNotFoundException, ModelPathNotFoundException, UserErrorException
-from lapis.server.control.access import Actor
-from lapis.server.control.shelf import Shelf
+from lapis.server.control.service_uses import ServiceUses
+from lapis.server.control.stores import Stores
 from lapis.server.store.assets import MODEL, Asset
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
@@ -39,15 +39,13 @@ class NewModel:
 
 
 class Models:
-    def __init__(self, shelf: Shelf, now: Callable[[], float]) -> None:
-        self._shelf = shelf
+    def __init__(self, stores: Stores, uses: ServiceUses, now: Callable[[], float]) -> None:
+        self._stores = stores
+        self._uses = uses
         self._now = now
-        self.used_by: Callable[[str, str], list[str]] = lambda workspace_id, asset_id: []  # services, by name
 
-    def register(self, actor: Actor, workspace_id: str, new: NewModel) -> dict[str, Any]:
+    def register(self, workspace_id: str, new: NewModel) -> dict[str, Any]:
         """The next version of its name. A run's files become a model's without being copied."""
-        actor.may_read(workspace_id)
-        actor.may_upload()
         if not _NAME.fullmatch(new.name):
             raise UserErrorException(
                 f"Model name {new.name!r} cannot be used: 1 to 255 letters, digits, dots, dashes and underscores, a "
@@ -57,7 +55,7 @@ class Models:
         check_labels("properties", new.properties)
         check_text("description", new.description)
         files = self._files_of_run(workspace_id, new) if new.run_id is not None else self._stored(new)
-        run = self._shelf.runs.get(workspace_id, new.run_id) if new.run_id is not None else None
+        run = self._stores.runs.get(workspace_id, new.run_id) if new.run_id is not None else None
         body = {
             "files": files,
             "description": new.description,
@@ -74,15 +72,15 @@ class Models:
             "created_by": run.created_by if run is not None else None,
         }
         asset = Asset(str(uuid.uuid4()), workspace_id, MODEL, new.name, self._now(), body=body)
-        made = self._shelf.assets.add(asset, lambda newest: None)
+        made = self._stores.assets.add(asset, lambda newest: None)
         if new.run_id is not None:
-            self._shelf.assets.note_use(workspace_id, new.run_id, [(made.id, "model", new.name)])
+            self._stores.assets.note_use(workspace_id, new.run_id, [(made.id, "model", new.name)])
         return view(made)
 
     def _files_of_run(self, workspace_id: str, new: NewModel) -> list[dict[str, Any]]:
         """A file under its own name; a folder with what is below it, under the folder's name."""
         path = check_path((new.path or new.name).strip("/"))
-        stored = {file.name: file for file in self._shelf.files.find(workspace_id, new.run_id or "")}
+        stored = {file.name: file for file in self._stores.files.find(workspace_id, new.run_id or "")}
         base = path.rsplit("/", 1)[-1]
         if path in stored:
             chosen = {base: stored[path]}
@@ -102,30 +100,28 @@ class Models:
     def _stored(self, new: NewModel) -> list[dict[str, Any]]:
         if not new.files:
             raise UserErrorException(f"Model '{new.name}' has no files: a model is at least one.")
-        blobs = self._shelf.blobs
+        blobs = self._stores.blobs
         return [{"path": check_path(p), "hash": h, "size": blobs.size(h)} for p, h in sorted(new.files.items())]
 
-    def get(self, actor: Actor, workspace_id: str, name: str, version: int | None = None) -> dict[str, Any]:
-        actor.may_read(workspace_id)
+    def get(self, workspace_id: str, name: str, version: int | None = None) -> dict[str, Any]:
         return view(self._asset(workspace_id, name, version))
 
     def _asset(self, workspace_id: str, name: str, version: int | None) -> Asset:
-        there = [each for each in self._shelf.assets.find(workspace_id, MODEL, name) if "gone" not in each.body]
+        there = [each for each in self._stores.assets.find(workspace_id, MODEL, name) if "gone" not in each.body]
         found = [each for each in there if version in (None, each.version)]
         if found:
             return found[0]
         if there:
             known = ", ".join(str(each.version) for each in reversed(there))
             raise ModelNotFoundException(f"Model '{name}' has no version {version}. Known versions: {known}.")
-        names = sorted({each.name for each in self._shelf.assets.find(workspace_id, MODEL) if "gone" not in each.body})
-        workspace = self._shelf.workspaces.find(id=workspace_id)[0]["name"]
+        names = sorted({each.name for each in self._stores.assets.find(workspace_id, MODEL) if "gone" not in each.body})
+        workspace = self._stores.workspaces.find(id=workspace_id)[0]["name"]
         raise ModelNotFoundException(
             f"No model named '{name}' in workspace '{workspace}'. Known: {', '.join(names[:50]) or 'none'}."
         )
 
     def find(
         self,
-        actor: Actor,
         workspace_id: str,
         name: str | None = None,
         latest: bool = False,
@@ -134,8 +130,7 @@ class Models:
         dataset_id: str | None = None,
     ) -> list[dict[str, Any]]:
         """The newest first."""
-        actor.may_read(workspace_id)
-        found = [each for each in self._shelf.assets.find(workspace_id, MODEL, name) if "gone" not in each.body]
+        found = [each for each in self._stores.assets.find(workspace_id, MODEL, name) if "gone" not in each.body]
         if latest:
             newest: dict[str, Asset] = {}
             for each in found:
@@ -150,12 +145,8 @@ class Models:
         ]
         return [view(each) for each in sorted(chosen, key=lambda each: -each.created_at)]
 
-    def change(
-        self, actor: Actor, workspace_id: str, name: str, version: int, changes: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def change(self, workspace_id: str, name: str, version: int, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Tags may change and properties be added; the files of a version never do."""
-        actor.may_read(workspace_id)
-        actor.may_upload()
         known = {"tags", "remove_tags", "properties", "description", "resources", "datasets", "sample_input",
                  "sample_output"}  # fmt: skip
         if set(changes) - known:
@@ -174,39 +165,36 @@ class Models:
                     body[plain] = changes[plain]
             return replace(found, body=body)
 
-        return view(self._shelf.assets.change(workspace_id, asset.id, apply))
+        return view(self._stores.assets.change(workspace_id, asset.id, apply))
 
-    def delete(self, actor: Actor, workspace_id: str, name: str, version: int) -> None:
+    def delete(self, workspace_id: str, name: str, version: int) -> None:
         """Its number is never given again, so what stays is a mark."""
-        actor.may_change_workspace()
         asset = self._asset(workspace_id, name, version)
-        services = self.used_by(workspace_id, asset.id)
+        services = self._uses.of_model(workspace_id, asset.id)
         if services:
             raise UserErrorException(
                 f"Model {name}:{version} is deployed as {', '.join(services)} and cannot be deleted. Delete the "
                 "service first."
             )
-        self._shelf.assets.change(workspace_id, asset.id, lambda found: replace(found, body={"gone": self._now()}))
+        self._stores.assets.change(workspace_id, asset.id, lambda found: replace(found, body={"gone": self._now()}))
 
-    def no_code(self, actor: Actor, workspace_id: str, name: str, version: int) -> dict[str, Any]:
+    def no_code(self, workspace_id: str, name: str, version: int) -> dict[str, Any]:
         """The runtime that serves it without code, and the environment for that."""
-        actor.may_read(workspace_id)
         body = self._asset(workspace_id, name, version).body
         hashes = {str(file["path"]): str(file["hash"]) for file in body["files"]}
 
         def read(path: str) -> bytes:
-            with self._shelf.blobs.open(hashes[path]) as file:
+            with self._stores.blobs.open(hashes[path]) as file:
                 return file.read()
 
         runtime, definition = no_code(body["framework"], body["framework_version"], list(hashes), read)
         return {"runtime": runtime, "definition": definition}
 
-    def lineage(self, actor: Actor, workspace_id: str, name: str, version: int) -> dict[str, Any]:
+    def lineage(self, workspace_id: str, name: str, version: int) -> dict[str, Any]:
         """The run that made it, the datasets that the run read, and the services that serve it."""
-        actor.may_read(workspace_id)
         asset = self._asset(workspace_id, name, version)
         run_id = asset.body["run_id"]
-        read = self._shelf.assets.uses_of(workspace_id, run_id) if run_id is not None else []
+        read = self._stores.assets.uses_of(workspace_id, run_id) if run_id is not None else []
         return {
             "run_id": run_id,
             "datasets": [
@@ -214,7 +202,7 @@ class Models:
                 for use in read
                 if use.role == "input" and use.asset is not None
             ],
-            "services": self.used_by(workspace_id, asset.id),
+            "services": self._uses.of_model(workspace_id, asset.id),
         }
 
 

@@ -9,67 +9,72 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lapis.domain import services as rules
-from lapis.errors import AzureMLException, NotFound, WebserviceException
-from lapis.server.control.access import Actor
-from lapis.server.control.service_content import NewContent
-from lapis.server.control.services import NewService, Services
-from lapis.server.control.shelf import Shelf
+from lapis.domain.deployment import NewContent, NewService
+from lapis.domain.service import FAILED, HEALTHY, check_service_name
+from lapis.domain.service_settings import PROFILED, ServiceSettings
+from lapis.domain.values import Value, at_most, passing, within
+from lapis.errors import AzureMLException, NotFound, UserErrorException, WebserviceException
+from lapis.server.control.services import Services
+from lapis.server.control.stores import Stores
 from lapis.server.store.assets import PROFILE, Asset
 
 MOST_SECONDS, MOST_REQUESTS, FEWEST = 20.0, 500, 20
 _START_WITHIN = 1800.0
-_SERVER = Actor("user")
 _log = logging.getLogger("lapis.profiles")
 
 
-@dataclass(frozen=True)
-class NewProfile:
-    __pydantic_config__ = {"extra": "forbid"}
+def _check_samples(samples: tuple[Any, ...]) -> None:
+    """They may be longer than other texts."""
+    for each in samples:
+        if not isinstance(each, str):
+            raise UserErrorException(f"A sample is the body of a request, text, and not {each!r:.80}.")
 
-    name: str
+
+@dataclass(frozen=True)
+class NewProfile(Value):
+    name: str = field(metadata=at_most(255))
     content: NewContent
-    samples: list[str] = field(default_factory=list, repr=False)  # bodies of requests
-    cpu: float | None = None
-    memory_gb: float | None = None
+    samples: tuple[Any, ...] = field(default=(), repr=False, metadata={**at_most(10_000), **passing(_check_samples)})
+    cpu: float | None = field(default=None, metadata=within(0.001, 100_000))
+    memory_gb: float | None = field(default=None, metadata=within(0.001, 1_000_000))
     description: str | None = None
-    dataset_id: str | None = None
+    dataset_id: str | None = field(default=None, metadata=at_most(255))
 
 
 class Profiles:
-    def __init__(self, shelf: Shelf, services: Services, now: Callable[[], float]) -> None:
-        self._shelf = shelf
+    def __init__(self, stores: Stores, services: Services, now: Callable[[], float]) -> None:
+        self._stores = stores
         self._services = services
         self._now = now
 
     def start(self) -> None:
         """A server that was killed left profiles half done: nobody will finish them."""
-        for asset in self._shelf.assets.of_kind(PROFILE):
+        for asset in self._stores.assets.of_kind(PROFILE):
             if asset.body["state"] == "Running":
                 self._set(
                     asset, {"state": "Failed", "error": {"message": "The server ended meanwhile. Profile again."}}
                 )
 
-    def create(self, actor: Actor, workspace_id: str, new: NewProfile) -> dict[str, Any]:
+    def create(self, workspace_id: str, new: NewProfile) -> dict[str, Any]:
         """Deploys the model where nobody sees it, and asks it: in a thread, so that this returns at once."""
-        actor.may_change_workspace()
-        rules.check_service_name(new.name)
+        check_service_name(new.name)
         if not new.samples:
             raise WebserviceException(f"Profile '{new.name}' has no sample request to send.")
-        settings = {"cpu_cores": new.cpu, "memory_gb": new.memory_gb}
         hidden = f"profile-{uuid.uuid4().hex[:12]}"
-        service = NewService(hidden, rules.PROFILED, new.content, settings=settings)
-        self._shelf.assets.remove(workspace_id, PROFILE, new.name)
-        view = self._services.deploy(actor, workspace_id, service)
+        settings = ServiceSettings(cpu_cores=new.cpu, memory_gb=new.memory_gb)
+        service = NewService(hidden, PROFILED, new.content, settings=settings)
+        self._stores.assets.remove(workspace_id, PROFILE, new.name)
+        self._services.deploy(workspace_id, service)
+        content = self._services.service(workspace_id, hidden).version("").wanted.content
         body = {
             "state": "Running",
             "error": None,
-            "models": view["models"],
-            "environment": view["versions"][""]["environment"],
+            "models": [model.id for model in content.models],
+            "environment": content.definition,
             "description": new.description,
             "dataset_id": new.dataset_id,
             "cpu": new.cpu,
@@ -78,25 +83,24 @@ class Profiles:
             "result": None,
         }
         asset = Asset(str(uuid.uuid4()), workspace_id, PROFILE, new.name, self._now(), body=body)
-        kept = self._shelf.assets.add(asset, lambda newest: None)
+        kept = self._stores.assets.add(asset, lambda newest: None)
         threading.Thread(target=self._profile, args=(kept, hidden, new.samples), daemon=True).start()
         return kept.to_json()
 
-    def get(self, actor: Actor, workspace_id: str, name: str) -> dict[str, Any]:
-        actor.may_read(workspace_id)
-        found = self._shelf.assets.find(workspace_id, PROFILE, name)
+    def get(self, workspace_id: str, name: str) -> dict[str, Any]:
+        found = self._stores.assets.find(workspace_id, PROFILE, name)
         if not found:
-            known = ", ".join(each.name for each in self._shelf.assets.find(workspace_id, PROFILE)) or "none"
+            known = ", ".join(each.name for each in self._stores.assets.find(workspace_id, PROFILE)) or "none"
             raise NotFound(f"No profile named '{name}' in this workspace. Known: {known}.")
         view = found[0].to_json()
         if view["state"] == "Running":
             try:
-                view["stage"] = self._services.get(actor, workspace_id, view["service"])["versions"][""]["stage"]
+                view["stage"] = self._services.get(workspace_id, view["service"])["versions"][""]["stage"]
             except NotFound:
                 view["stage"] = ""
         return view
 
-    def _profile(self, asset: Asset, service: str, samples: list[str]) -> None:
+    def _profile(self, asset: Asset, service: str, samples: Sequence[str]) -> None:
         try:
             result = self._measured(asset.workspace_id, service, [each.encode() for each in samples])
             self._set(asset, {"state": "Succeeded", "result": result})
@@ -106,7 +110,7 @@ class Profiles:
             self._set(asset, {"state": "Failed", "error": {"message": said}})
         finally:
             try:
-                self._services.delete(_SERVER, asset.workspace_id, service)
+                self._services.delete(asset.workspace_id, service)
             except AzureMLException as error:
                 _log.warning("The service of profile '%s' is not deleted yet: %s", asset.name, error.message)
 
@@ -125,7 +129,7 @@ class Profiles:
                 times.append((time.perf_counter() - start) * 1000)
         took = time.monotonic() - began
         if not times:
-            logs = self._services.logs(_SERVER, workspace_id, service, None, 20, False)
+            logs = self._services.logs(workspace_id, service, None, 20, False)
             raise WebserviceException(
                 f"None of {asked} sample requests was answered. The last lines of the log:\n{logs}"
             )
@@ -135,17 +139,17 @@ class Profiles:
     def _wait(self, workspace_id: str, service: str) -> dict[str, Any]:
         deadline = time.monotonic() + _START_WITHIN
         while time.monotonic() < deadline:
-            view = self._services.get(_SERVER, workspace_id, service)
-            if view["state"] == rules.HEALTHY:
+            view = self._services.get(workspace_id, service)
+            if view["state"] == HEALTHY:
                 return view
-            if view["state"] == rules.FAILED:
+            if view["state"] == FAILED:
                 error = view["error"] or {}
                 raise WebserviceException("\n".join(filter(None, [str(error.get("message")), error.get("traceback")])))
             time.sleep(0.1)
         raise WebserviceException(f"The model was not ready after {_START_WITHIN:.0f} s.")
 
     def _set(self, asset: Asset, changes: Mapping[str, Any]) -> None:
-        self._shelf.assets.change(
+        self._stores.assets.change(
             asset.workspace_id, asset.id, lambda found: replace(found, body={**found.body, **changes})
         )
 

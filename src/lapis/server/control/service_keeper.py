@@ -6,23 +6,20 @@ import logging
 import os
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from lapis.domain import service_moves as moves
-from lapis.domain import services as rules
+from lapis.domain.job import Job, ServedModel, ServicePart
 from lapis.domain.run import RunRecord
+from lapis.domain.service import BROKEN, EXPERIMENT, READY, SERVICE_RUN, ServiceRecord, Slot, Version
 from lapis.errors import AzureMLException, NotFound
-from lapis.server.control.access import Actor
 from lapis.server.control.computes import Computes
 from lapis.server.control.runs import NewRun, Runs
 from lapis.server.control.service_content import Contents
+from lapis.server.control.service_fronts import ServiceFronts
 from lapis.server.control.services import Services
-from lapis.server.control.shelf import Shelf
-from lapis.server.store.assets import SERVICE, Asset
+from lapis.server.control.stores import Stores
 
-DRAIN = 90.0  # seconds that a front which has handed over may take for what it had begun to answer
-_SERVER = Actor("user")
 _log = logging.getLogger("lapis.services")
 
 
@@ -31,208 +28,180 @@ class ServiceKeeper:
 
     def __init__(
         self,
-        shelf: Shelf,
+        stores: Stores,
         runs: Runs,
         services: Services,
+        fronts: ServiceFronts,
         contents: Contents,
         computes: Computes,
         home: str,
         now: Callable[[], float],
     ) -> None:
-        self._shelf = shelf
+        self._stores = stores
         self._runs = runs
         self._services = services
+        self._fronts = fronts
         self._contents = contents
         self._computes = computes
         self._sockets = os.path.join(home, "services")
         self._now = now
 
     def look_after(self) -> None:
-        for asset in self._shelf.assets.of_kind(SERVICE):
+        for service in self._stores.services.all():
             try:
-                self._look_after(asset)
+                self._look_after(service)
             except Exception:
-                _log.exception("Service '%s' could not be looked after", asset.name)
+                _log.exception("Service '%s' could not be looked after", service.name)
 
-    def _look_after(self, asset: Asset) -> None:
-        if asset.body["deleting"]:
-            self._end(asset)
+    def _look_after(self, service: ServiceRecord) -> None:
+        if service.deleting:
+            self._end(service)
             return
-        for name in asset.body["versions"]:
-            for place in ("serving", "wanted"):
-                asset = self._mind(asset, name, place)
-        self._let_go(asset)
+        for name, version in service.versions.items():
+            for slot in version.slots:
+                service = self._mind(service, name, version, slot)
+        self._let_go(service)
 
     # -- one revision
 
-    def _mind(self, asset: Asset, name: str, place: str) -> Asset:
-        slot = asset.body["versions"][name][place]
-        if slot is None or slot["state"] == moves.FAILED:
-            return asset
-        if slot["run"] is None:
-            due = slot["restart_at"] is None or self._now() >= slot["restart_at"]
-            return self._start(asset, name, place, slot) if due else asset
-        run = self._run(asset, slot["run"])
+    def _mind(self, service: ServiceRecord, name: str, version: Version, slot: Slot) -> ServiceRecord:
+        if slot.state == BROKEN:
+            return service
+        if slot.run is None:
+            due = slot.restart_at is None or self._now() >= slot.restart_at
+            return self._start(service, name, version, slot) if due else service
+        run = self._run(service, slot.run)
         if run is None or run.ended:
-            return self._ended(asset, name, place, slot, run)
-        if place == "wanted":
-            return self._heard(asset, name, slot)
-        return asset
+            return self._ended(service, name, slot, run)
+        return self._heard(service, name, slot) if slot is version.wanted else service
 
-    def _start(self, asset: Asset, name: str, place: str, slot: Mapping[str, Any]) -> Asset:
+    def _start(self, service: ServiceRecord, name: str, version: Version, slot: Slot) -> ServiceRecord:
         try:
-            run = self._runs.make(_SERVER, asset.workspace_id, [self._new_run(asset, name, slot)])[0]
+            new = self._new_run(service, name, version, slot)
+            run = self._runs.make(service.workspace_id, [new])[0]
         except AzureMLException as error:
             fault = {"code": error.code, "message": error.message}
-            return self._set(asset, name, place, slot, moves.failed(slot, fault))
-        asset = self._set(asset, name, place, slot, moves.started(slot, run.id))
-        self._forget_old_runs(asset, run.id)
-        return asset
+            return self._set(service, name, slot, moves.failed(slot, fault))
+        service = self._set(service, name, slot, moves.started(slot, run.id))
+        self._forget_old_runs(service, run.id)
+        return service
 
-    def _forget_old_runs(self, asset: Asset, fresh: str) -> None:
+    def _forget_old_runs(self, service: ServiceRecord, fresh: str) -> None:
         """A service may be started many times: of those runs, only the last ones are worth keeping."""
-        slots = [slot for each in asset.body["versions"].values() for slot in (each["wanted"], each["serving"]) if slot]
         kept = {
             fresh,
-            *(run for slot in slots for run in slot["runs"]),
-            *(each["run"] for each in asset.body["leaving"]),
+            *(run for slot in service.slots for run in slot.runs),
+            *(each.run for each in service.leaving),
         }
-        for run in self._services.runs_of(asset):
+        for run in self._services.runs_of(service):
             if run.ended and run.id not in kept:
-                self._services.reports.pop(run.id, None)
-                self._runs.delete(_SERVER, asset.workspace_id, run.id)
+                self._fronts.reports.pop(run.id, None)
+                self._runs.delete(service.workspace_id, run.id)
 
-    def _ended(self, asset: Asset, name: str, place: str, slot: Mapping[str, Any], run: RunRecord | None) -> Asset:
-        error, why = _how_it_ended(run, self._services.reports.get(slot["run"] or "", (0.0, {}))[1])
-        after = moves.ended(slot, error, why, self._now())
-        _log.warning("Service '%s' ended by itself: %s", asset.name, why)
-        return self._set(asset, name, place, slot, after)
+    def _ended(self, service: ServiceRecord, name: str, slot: Slot, run: RunRecord | None) -> ServiceRecord:
+        error, why = _how_it_ended(run, self._fronts.reports.get(slot.run or "", (0.0, {}))[1])
+        _log.warning("Service '%s' ended by itself: %s", service.name, why)
+        return self._set(service, name, slot, moves.ended(slot, error, why, self._now()))
 
-    def _heard(self, asset: Asset, name: str, slot: Mapping[str, Any]) -> Asset:
+    def _heard(self, service: ServiceRecord, name: str, slot: Slot) -> ServiceRecord:
         """The front of the wanted revision is ready: the one before it has handed over."""
-        front = self._services.front(slot)
-        if slot["state"] == rules.READY or front is None or front.get("state") != "ready":
-            return asset
-        told = self._services.reports[slot["run"]][1]
+        front = self._fronts.front(slot)
+        if slot.run is None or slot.state == READY or front is None or front.get("state") != "ready":
+            return service
+        run, told = slot.run, self._fronts.reports[slot.run][1]
         address = f"{told.get('host') or '127.0.0.1'}:{front.get('port')}"
         now = self._now()
+        return self._stores.services.change(service, lambda found: moves.became_ready(found, name, run, address, now))
 
-        def apply(found: Asset) -> Asset:
-            version = found.body["versions"].get(name)
-            if version is None or version["wanted"]["run"] != slot["run"]:
-                return found
-            moved, dropped = moves.became_ready(version, now, address)
-            leaving = [
-                {**each, "cancel_at": now + DRAIN} if each["until"] == name else each for each in found.body["leaving"]
-            ]
-            leaving += [{"run": run, "cancel_at": now + DRAIN, "until": None} for run in dropped]
-            versions = {**found.body["versions"], name: moved}
-            return replace(found, body={**found.body, "versions": versions, "leaving": leaving})
-
-        return self._shelf.assets.change(asset.workspace_id, asset.id, apply)
-
-    def _set(self, asset: Asset, name: str, place: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Asset:
+    def _set(self, service: ServiceRecord, name: str, before: Slot, after: Slot) -> ServiceRecord:
         """Keep `after` unless somebody updated the service meanwhile: then the run that was begun for it goes."""
         lost: list[str] = []
 
-        def apply(found: Asset) -> Asset:
-            version = found.body["versions"].get(name)
-            there = version[place] if version is not None else None
-            if there is None or (there["revision"], there["run"]) != (before["revision"], before["run"]):
-                lost.extend([after["run"]] if after["run"] and after["run"] != before["run"] else [])
-                return found
-            versions = {**found.body["versions"], name: {**version, place: dict(after)}}
-            return replace(found, body={**found.body, "versions": versions})
+        def apply(found: ServiceRecord) -> ServiceRecord:
+            changed = moves.slot_changed(found, name, before, after)
+            if changed is None and after.run is not None and after.run != before.run:
+                lost.append(after.run)
+            return changed or found
 
-        changed = self._shelf.assets.change(asset.workspace_id, asset.id, apply)
+        changed = self._stores.services.change(service, apply)
         for run_id in lost:
-            self._runs.cancel(_SERVER, asset.workspace_id, run_id, "the service was updated meanwhile")
+            self._runs.cancel(service.workspace_id, run_id, "the service was updated meanwhile")
         return changed
 
-    def _new_run(self, asset: Asset, name: str, slot: Mapping[str, Any]) -> NewRun:
-        body, content = asset.body, slot["content"]
-        settings = {**body["settings"], **slot["settings"]}
-        version = body["versions"][name]
-        here = body["target"] is None or self._computes.is_here(asset.workspace_id, body["target"])
-        section = {
-            "id": asset.id,
-            "name": asset.name,
-            "version": name,
-            "revision": slot["revision"],
-            "port": version["port"],
-            "place": version["place"],
-            "sockets": self._sockets if here else None,
-            "host": self._services.host if here else None,
-            "models": self._contents.files_of(asset.workspace_id, content),
-            "entry_script": content["entry_script"],
-            "folder": content["folder"],
-            "no_code": content["no_code"],
-            "replicas": rules.replicas(body["kind"], settings, os.cpu_count() or 1),
-            "limits": rules.limits(settings),
-            "probe": rules.probe(settings),
-            "collect": bool(settings.get("collect_model_data")),
-            "app_insights": bool(settings.get("enable_app_insights")),
-        }
-        job = {
-            "script": None,
-            "command": None,
-            "arguments": [],
-            "python": content["python"],
-            "environment": content["environment"],
-            "environment_variables": {**rules.thread_variables(settings), **content["environment_variables"]},
-            "node_count": 1,
-            "watch": [],
-            "collect_outputs": False,
-            "notices": content["notices"],
-            "service": section,
-        }
+    def _new_run(self, service: ServiceRecord, name: str, version: Version, slot: Slot) -> NewRun:
+        content, settings = slot.content, slot.settings.over(service.settings)
+        here = service.target is None or self._computes.is_here(service.workspace_id, service.target)
+        models = self._contents.files_of(service.workspace_id, content)
+        part = ServicePart(
+            id=service.id,
+            name=service.name,
+            version=name,
+            revision=slot.revision,
+            port=version.port,
+            place=version.place,
+            sockets=self._sockets if here else None,
+            host=self._services.host if here else None,
+            models=tuple(ServedModel.from_json(model) for model in models),
+            entry_script=content.entry_script,
+            folder=content.folder,
+            no_code=content.no_code,
+            replicas=settings.replicas(service.kind, os.cpu_count() or 1),
+            limits=settings.limits(),
+            probe=settings.probe(),
+            collect=bool(settings.collect_model_data),
+            app_insights=bool(settings.enable_app_insights),
+        )
+        job = Job(
+            python=content.python,
+            environment=content.environment,
+            environment_variables={**settings.thread_variables(), **content.environment_variables},
+            watch=(),
+            collect_outputs=False,
+            notices=content.notices,
+            service=part,
+        )
         return NewRun(
-            experiment=rules.EXPERIMENT,
-            run_id=f"{asset.name}-{slot['revision']}-{uuid.uuid4().hex[:12]}",
+            experiment=EXPERIMENT,
+            run_id=f"{service.name}-{slot.revision}-{uuid.uuid4().hex[:12]}",
             nonce=uuid.uuid4().hex,
-            type=rules.SERVICE_RUN,
-            properties={"lapis.service": asset.id, "lapis.service.name": asset.name},
-            snapshot_id=content["snapshot_id"],
-            target="local" if here else body["target"],
+            type=SERVICE_RUN,
+            properties={"lapis.service": service.id, "lapis.service.name": service.name},
+            snapshot_id=content.snapshot_id,
+            target="local" if here else service.target,
             job=job,
-            accepted=f"Revision {slot['revision']} of service '{asset.name}'",
-            created_by=body["created_by"],
+            accepted=f"Revision {slot.revision} of service '{service.name}'",
+            created_by=service.created_by,
         )
 
     # -- what goes
 
-    def _let_go(self, asset: Asset) -> None:
+    def _let_go(self, service: ServiceRecord) -> None:
         """Runs of earlier revisions: those that have ended are forgotten, those that stay too long are stopped."""
         gone = []
-        for each in asset.body["leaving"]:
-            run = self._run(asset, each["run"])
+        for each in service.leaving:
+            run = self._run(service, each.run)
             if run is None or run.ended:
-                gone.append(each["run"])
-            elif each["cancel_at"] is not None and self._now() >= each["cancel_at"] and not run.cancel_requested:
-                self._runs.cancel(_SERVER, asset.workspace_id, run.id, "a later revision has taken over")
+                gone.append(each.run)
+            elif each.cancel_at is not None and self._now() >= each.cancel_at and not run.cancel_requested:
+                self._runs.cancel(service.workspace_id, run.id, "a later revision has taken over")
         if gone:
+            self._stores.services.change(service, lambda found: moves.runs_gone(found, gone))
 
-            def apply(found: Asset) -> Asset:
-                left = [each for each in found.body["leaving"] if each["run"] not in gone]
-                return replace(found, body={**found.body, "leaving": left})
-
-            self._shelf.assets.change(asset.workspace_id, asset.id, apply)
-
-    def _end(self, asset: Asset) -> None:
+    def _end(self, service: ServiceRecord) -> None:
         """Stop everything; when that is done, forget the service and its runs."""
-        runs = self._services.runs_of(asset)
+        runs = self._services.runs_of(service)
         for run in runs:
             if not run.ended and not run.cancel_requested:
-                self._runs.cancel(_SERVER, asset.workspace_id, run.id, "the service is deleted")
-        if all(run.ended for run in self._services.runs_of(asset)):
+                self._runs.cancel(service.workspace_id, run.id, "the service is deleted")
+        if all(run.ended for run in self._services.runs_of(service)):
             for run in runs:
-                self._services.reports.pop(run.id, None)
-                self._runs.delete(_SERVER, asset.workspace_id, run.id)
-            self._shelf.assets.remove(asset.workspace_id, SERVICE, asset.name)
+                self._fronts.reports.pop(run.id, None)
+                self._runs.delete(service.workspace_id, run.id)
+            self._stores.services.remove(service)
 
-    def _run(self, asset: Asset, run_id: str) -> RunRecord | None:
+    def _run(self, service: ServiceRecord, run_id: str) -> RunRecord | None:
         try:
-            return self._shelf.runs.get(asset.workspace_id, run_id)
+            return self._stores.runs.get(service.workspace_id, run_id)
         except NotFound:
             return None
 

@@ -10,13 +10,16 @@ from __future__ import annotations
 import json
 import logging
 import math
+import shlex
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from lapis.domain import run as rules
 from lapis.domain import spaces
+from lapis.domain.job import Job
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.sweeps import (
     BAYESIAN,
@@ -34,10 +37,9 @@ from lapis.domain.sweeps import (
     check_spec,
 )
 from lapis.errors import AzureMLException, NotFound, UserErrorException
-from lapis.server.control.access import Actor
-from lapis.server.control.bulletin import Bulletin
+from lapis.server.control.events import Events
 from lapis.server.control.runs import NewRun, Runs
-from lapis.server.control.shelf import Shelf
+from lapis.server.control.stores import Stores
 
 _SILENCE = "no run has logged"
 _RETRY_SECONDS = 5.0  # after a pass that was cut short: a full disk, say
@@ -63,8 +65,8 @@ class _Live:
 
 
 class Sweeps:
-    def __init__(self, shelf: Shelf, runs: Runs, bulletin: Bulletin, now: Callable[[], float]) -> None:
-        self._shelf = shelf
+    def __init__(self, stores: Stores, runs: Runs, events: Events, now: Callable[[], float]) -> None:
+        self._stores = stores
         self._runs = runs
         self._now = now
         self._live: dict[Key, _Live] = {}
@@ -75,10 +77,11 @@ class Sweeps:
         self._wake = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._loop, name="sweeps", daemon=True)
-        bulletin.listen(self._hear)
+        events.on_run_told(self._hear)
+        events.on_search_begun(self._begin)
 
     def start(self) -> None:
-        self._begun.extend(self._shelf.runs.sweeps())
+        self._begun.extend(self._stores.runs.sweeps())
         self._wake.set()
         self._thread.start()
 
@@ -86,12 +89,6 @@ class Sweeps:
         self._stopping = True
         self._wake.set()
         self._thread.join(timeout=10)
-
-    def begin(self, run: RunRecord) -> None:
-        """A search was made."""
-        with self._lock:
-            self._begun.append(run)
-        self._wake.set()
 
     def progress(self, run: RunRecord) -> tuple[str, str] | None:
         """How far a search is, and what ends it: an observation, so it is told and never stored."""
@@ -109,24 +106,24 @@ class Sweeps:
             said.append(f"it was cut short and is tried again: {live.fault}")
         return ", ".join(said), "ends when all have ended"
 
-    def trials(self, actor: Actor, workspace_id: str, run_id: str) -> dict[str, Any]:
+    def trials(self, workspace_id: str, run_id: str) -> dict[str, Any]:
         """Every run of a search, and of those that it started warm from, with its parameters and its best."""
-        run = self._runs.get(actor, workspace_id, run_id)
+        run = self._runs.get(workspace_id, run_id)
         if run.sweep is None:
             raise UserErrorException(f"Run {run_id} is no hyperparameter search.")
-        spec = check_spec(run.sweep["spec"])
+        spec = check_spec(run.sweep.spec)
         earlier = [trial for each in spec.resume_from for trial in self._table(workspace_id, each, spec)]
         return {"trials": self._table(workspace_id, run_id, spec), "earlier": earlier}
 
     def _table(self, workspace_id: str, run_id: str, spec: Spec) -> list[dict[str, Any]]:
         children = self._children(workspace_id, run_id)
-        found = self._shelf.metrics.summaries(workspace_id, [child.id for child in children], spec.metric)
+        found = self._stores.metrics.summaries(workspace_id, [child.id for child in children], spec.metric)
         now, rows = self._now(), []
         for child in children:
             summary = next(iter(found[child.id]), None)
             best = None if summary is None else summary["max" if spec.sign > 0 else "min"]
             if best is not None and not math.isfinite(best):  # it diverged: the rest of it counts
-                values = self._shelf.metrics.numbers(workspace_id, [child.id], spec.metric)[child.id]
+                values = self._stores.metrics.numbers(workspace_id, [child.id], spec.metric)[child.id]
                 best = max(filter(math.isfinite, values), key=lambda value: spec.sign * value, default=None)
             rows.append(
                 {
@@ -145,6 +142,11 @@ class Sweeps:
         return rows
 
     # -- the thread
+
+    def _begin(self, run: RunRecord) -> None:
+        with self._lock:
+            self._begun.append(run)
+        self._wake.set()
 
     def _hear(self, run_id: str) -> None:
         if run_id in self._homes:
@@ -205,7 +207,7 @@ class Sweeps:
             live.fault = said
         until = f"tried again in {_RETRY_SECONDS:g} s"
         try:
-            self._shelf.runs.change(run.workspace_id, run.id, lambda found: rules.note(
+            self._stores.runs.change(run.workspace_id, run.id, lambda found: rules.note(
                 found, f"The search was cut short: {said}", at=self._now(), until=until
             ))  # fmt: skip
         except AzureMLException:
@@ -217,13 +219,18 @@ class Sweeps:
         if run.ended or key in self._live:  # it was made by the same request, sent again after a lost reply
             return
         assert run.sweep is not None
-        spec = check_spec(run.sweep["spec"])
+        if run.sweep.wrong:
+            reason = " ".join(run.sweep.wrong)
+            error = {"code": "UserError", "message": reason}
+            self._runs.sweep_ended(run, RunState.FAILED, f"The search cannot go on: {reason}", error, {})
+            return
+        spec = check_spec(run.sweep.spec)
         self._homes.setdefault(run.id, set()).add(key)
         children = self._children(*key)
         for child in children:
             if not child.ended:
                 self._homes.setdefault(child.id, set()).add(key)
-        values = self._shelf.metrics.numbers(run.workspace_id, [child.id for child in children], spec.metric)
+        values = self._stores.metrics.numbers(run.workspace_id, [child.id for child in children], spec.metric)
         trials = [_trial(run.id, child, values[child.id]) for child in children]
         live = _Live(run, board_of(spec, _sampler(spec), trials, self._earlier(run.workspace_id, spec)))
         live.read = {child.id: len(values[child.id]) for child in children if not child.ended}
@@ -238,7 +245,7 @@ class Sweeps:
         found: list[Trial] = []
         for sweep_id in spec.resume_from:
             children = self._children(workspace_id, sweep_id)
-            values = self._shelf.metrics.numbers(workspace_id, [child.id for child in children], spec.metric)
+            values = self._stores.metrics.numbers(workspace_id, [child.id for child in children], spec.metric)
             for child in children:
                 trial = _trial(sweep_id, child, values[child.id])
                 found.append(trial._replace(number=-1 - len(found), state=trial.state or "Canceled"))
@@ -248,7 +255,7 @@ class Sweeps:
         """Take in what is new, and do what follows from it."""
         news, live.news = live.news, set()
         try:
-            live.run = self._shelf.runs.get(live.run.workspace_id, live.run.id)
+            live.run = self._stores.runs.get(live.run.workspace_id, live.run.id)
             if live.run.ended:
                 self._forget((live.run.workspace_id, live.run.id))
                 return
@@ -263,10 +270,10 @@ class Sweeps:
     def _take_in(self, live: _Live, run_id: str) -> None:
         if run_id not in live.read:
             return  # it has ended, and was read to its end
-        child = self._shelf.runs.get(live.run.workspace_id, run_id)
+        child = self._stores.runs.get(live.run.workspace_id, run_id)
         number = _number(live.run.id, run_id)
         metric, start = live.spec.metric, live.read[run_id]
-        fresh = self._shelf.metrics.numbers(child.workspace_id, [run_id], metric, start)[run_id]
+        fresh = self._stores.metrics.numbers(child.workspace_id, [run_id], metric, start)[run_id]
         live.read[run_id] = start + len(fresh)
         live.board.logged(number, fresh)
         if child.cancel_requested:
@@ -300,11 +307,11 @@ class Sweeps:
         self._say(live, f"Started {child_id}{goes_on}: {json.dumps(start.parameters)}")
 
     def _stop_trial(self, live: _Live, stop: Stop) -> None:
-        child = self._shelf.runs.get(live.run.workspace_id, _child_id(live.run.id, stop.number))
+        child = self._stores.runs.get(live.run.workspace_id, _child_id(live.run.id, stop.number))
         if stop.early:
             self._runs.stop_early(child, stop.reason)
         else:
-            self._runs.cancel(Actor("user"), child.workspace_id, child.id, stop.reason)
+            self._runs.cancel(child.workspace_id, child.id, stop.reason)
         live.board.asked_to_stop(stop.number)
         self._say(live, f"Stopping {child.id}: {stop.reason}")
 
@@ -321,7 +328,7 @@ class Sweeps:
 
     def _tell_silence(self, live: _Live, child: RunRecord) -> None:
         """The first run has completed, and nobody has logged what the search is about."""
-        summaries = self._shelf.metrics.summaries(child.workspace_id, [child.id])[child.id]
+        summaries = self._stores.metrics.summaries(child.workspace_id, [child.id])[child.id]
         logged = ", ".join(repr(each["name"]) for each in summaries) or "nothing"
         said = f"{_SILENCE} '{live.spec.metric}' yet: {child.id} has completed and logged {logged}"
         live.silence = said
@@ -353,11 +360,11 @@ class Sweeps:
         self._runs.grow_log(live.run, LOG, f"[{at}Z] {text}\n".encode())
 
     def _change(self, live: _Live, how: Callable[[RunRecord], RunRecord]) -> None:
-        live.run = self._shelf.runs.change(live.run.workspace_id, live.run.id, how)
+        live.run = self._stores.runs.change(live.run.workspace_id, live.run.id, how)
 
     def _children(self, workspace_id: str, run_id: str) -> list[RunRecord]:
         """The runs that a search has started, by their number."""
-        mine = [run for run in self._shelf.runs.children(workspace_id, run_id) if HYPERPARAMETERS in run.tags]
+        mine = [run for run in self._stores.runs.children(workspace_id, run_id) if HYPERPARAMETERS in run.tags]
         return sorted(mine, key=lambda child: _number(run_id, child.id))
 
     def _forget(self, key: Key) -> None:
@@ -396,20 +403,18 @@ def _trial(sweep_id: str, child: RunRecord, values: list[float]) -> Trial:
         values=values,
         state=child.state.value if child.ended else None,
         asked_to_stop=child.cancel_requested,
-        resumes=(child.job or {}).get("resumes"),
+        resumes=child.job.resumes if child.job is not None else None,
     )
 
 
 def _new_run(sweep: RunRecord, start: Start) -> NewRun:
     """What the search runs, with this trial's parameters after the fixed arguments."""
     assert sweep.sweep is not None
-    trial: Mapping[str, Any] = sweep.sweep["trial"]
-    child_id, more = _child_id(sweep.id, start.number), spaces.as_arguments(start.parameters)
-    resumed = ["--resume-from", "$AZUREML_DATAREFERENCE_MODEL_LOCATION"] if start.resumes else []
-    job = {**trial["job"], "resumes": start.resumes, **_with_arguments(trial["job"], [*more, *resumed])}
-    if job.get("outputs"):  # each run has a place of its own to write to
-        job["outputs"] = json.loads(json.dumps(job["outputs"]).replace(sweep.id, child_id))
-    definition = {**trial["definition"], **_with_arguments(trial["definition"], [*more, *resumed])}
+    trial, child_id = sweep.sweep.trial, _child_id(sweep.id, start.number)
+    more = spaces.as_arguments(start.parameters)
+    more += ["--resume-from", "$AZUREML_DATAREFERENCE_MODEL_LOCATION"] if start.resumes else []
+    outputs = tuple(output.of_run(sweep.id, child_id) for output in trial.job.outputs)  # a place for each run
+    job = replace(_with_arguments(trial.job, more), resumes=start.resumes, outputs=outputs)
     return NewRun(
         experiment=sweep.experiment,
         run_id=child_id,
@@ -417,27 +422,34 @@ def _new_run(sweep: RunRecord, start: Start) -> NewRun:
         type=rules.SCRIPT_RUN,
         parent_id=sweep.id,
         tags={HYPERPARAMETERS: json.dumps(start.parameters)},
-        properties=dict(trial["properties"]),
-        definition=definition,
+        properties=dict(trial.properties),
+        definition=_definition_with(trial.definition, more),
         snapshot_id=sweep.snapshot_id,
         target=sweep.target,
         job=job,
-        uses=[tuple(use) for use in trial["uses"]],
+        uses=[(asset_id, role, name) for asset_id, role, name in trial.uses],
         accepted=f"Started by the search {sweep.id}",
         created_by=sweep.created_by,
     )
 
 
-def _with_arguments(of: Mapping[str, Any], more: list[str]) -> dict[str, Any]:
+def _with_arguments(job: Job, more: list[str]) -> Job:
     """Arguments after those of the script, or of the command where there is no script."""
-    import shlex
+    if not job.command:
+        return replace(job, arguments=(*job.arguments, *more))
+    if isinstance(job.command, str):
+        return replace(job, command=" ".join([job.command, *map(shlex.quote, more)]))
+    return replace(job, command=(*job.command, *map(shlex.quote, more)))
 
-    command = of.get("command")
+
+def _definition_with(definition: Mapping[str, Any], more: list[str]) -> dict[str, Any]:
+    """The same in what the run shows of itself."""
+    command = definition.get("command")
     if not command:
-        return {"arguments": [*(of.get("arguments") or []), *more]}
+        return {**definition, "arguments": [*(definition.get("arguments") or []), *more]}
     if isinstance(command, str):
-        return {"command": " ".join([command, *map(shlex.quote, more)])}
-    return {"command": [*command, *map(shlex.quote, more)]}
+        return {**definition, "command": " ".join([command, *map(shlex.quote, more)])}
+    return {**definition, "command": [*command, *map(shlex.quote, more)]}
 
 
 def _facts(live: _Live, ended: str) -> dict[str, str]:

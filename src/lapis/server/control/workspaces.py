@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lapis.domain.run import check_experiment_name, check_labels
-from lapis.domain.services import EXPERIMENT as SERVICES
+from lapis.domain.service import EXPERIMENT as SERVICES
 from lapis.errors import Conflict, NotFound, UserErrorException, WorkspaceException
-from lapis.server.control.access import Actor
-from lapis.server.control.shelf import Shelf
-from lapis.server.store.assets import SERVICE
+from lapis.server.control.access import SERVER, Actor
+from lapis.server.control.stores import Stores
 
 DEFAULT = ("local", "local", "default")  # subscription, resource group and name of the workspace that always exists
 _NAME = re.compile(r"[a-zA-Z0-9][\w-]{1,32}", re.ASCII)
@@ -35,18 +34,17 @@ class NewWorkspace:
 
 
 class Workspaces:
-    def __init__(self, shelf: Shelf, now: Callable[[], float]) -> None:
-        self._store = shelf.workspaces
-        self._shelf = shelf
+    def __init__(self, stores: Stores, now: Callable[[], float]) -> None:
+        self._store = stores.workspaces
+        self._stores = stores
         self._now = now
 
     def ensure_default(self) -> dict[str, Any]:
         subscription_id, resource_group, name = DEFAULT
         new = NewWorkspace(name, subscription_id, resource_group, exist_ok=True)
-        return self.create(Actor("user"), new)
+        return self.create(new)
 
-    def create(self, actor: Actor, new: NewWorkspace) -> dict[str, Any]:
-        actor.may_change_workspace()
+    def create(self, new: NewWorkspace) -> dict[str, Any]:
         if not _NAME.fullmatch(new.name):
             raise UserErrorException(
                 f"Workspace name {new.name!r} cannot be used. A name is 2 to 33 letters, digits, dashes and "
@@ -70,36 +68,34 @@ class Workspaces:
         self._store.add(workspace)
         return workspace
 
-    def find(self, actor: Actor, **where: str | None) -> list[dict[str, Any]]:
-        return [w for w in self._store.find(**where) if actor.workspace_id in (None, w["id"])]
+    def find(self, *, by: Actor = SERVER, **where: str | None) -> list[dict[str, Any]]:
+        """Those that whoever asks may read."""
+        return [w for w in self._store.find(**where) if by.workspace_id in (None, w["id"])]
 
-    def get(self, actor: Actor, workspace_id: str) -> dict[str, Any]:
-        actor.may_read(workspace_id)
+    def get(self, workspace_id: str) -> dict[str, Any]:
         found = self._store.find(id=workspace_id)
         if not found:
             known = ", ".join(sorted(w["name"] for w in self._store.find())) or "none"
             raise WorkspaceException(f"No workspace with id '{workspace_id}' on this server. Known: {known}.")
         return found[0]
 
-    def update(self, actor: Actor, workspace_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        actor.may_change_workspace()
+    def update(self, workspace_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         known = {"friendly_name", "description", "tags", "image_build_compute"}
         if set(changes) - known:
             raise UserErrorException(f"A workspace has no {', '.join(sorted(set(changes) - known))} to change.")
-        workspace = dict(self.get(actor, workspace_id), **changes)
+        workspace = dict(self.get(workspace_id), **changes)
         self._store.replace(workspace)
         return workspace
 
-    def delete(self, actor: Actor, workspace_id: str) -> None:
-        actor.may_change_workspace()
-        workspace = self.get(actor, workspace_id)
-        services = [each.name for each in self._shelf.assets.find(workspace_id, SERVICE)]
+    def delete(self, workspace_id: str) -> None:
+        workspace = self.get(workspace_id)
+        services = [each.name for each in self._stores.services.of_workspace(workspace_id)]
         if services:
             raise Conflict(
                 f"Workspace '{workspace['name']}' has services: {', '.join(services)}. Delete them first; `lapis "
                 "service list` shows them."
             )
-        live = self._shelf.runs.count_active(workspace_id)
+        live = self._stores.runs.count_active(workspace_id)
         if live:
             raise Conflict(
                 f"Workspace '{workspace['name']}' has {live} runs that have not ended. Cancel them first; `lapis run "
@@ -107,15 +103,13 @@ class Workspaces:
             )
         self._store.remove(workspace_id)
 
-    def add_experiment(self, actor: Actor, workspace_id: str, name: str) -> dict[str, Any]:
-        actor.may_upload()
-        self.get(actor, workspace_id)
+    def add_experiment(self, workspace_id: str, name: str) -> dict[str, Any]:
+        self.get(workspace_id)
         return self._store.add_experiment(workspace_id, new_experiment(name, self._now()))
 
     def experiments(
-        self, actor: Actor, workspace_id: str, name: str | None, view: str, tags: Mapping[str, str | None]
+        self, workspace_id: str, name: str | None, view: str, tags: Mapping[str, str | None]
     ) -> list[dict[str, Any]]:
-        actor.may_read(workspace_id)
         wanted = {"ActiveOnly": (False,), "ArchivedOnly": (True,), "All": (False, True)}.get(view)
         if wanted is None:
             raise UserErrorException(f"View {view!r} is unknown. Known: ActiveOnly, ArchivedOnly, All.")
@@ -127,11 +121,8 @@ class Workspaces:
             and all(k in experiment["tags"] and v in (None, experiment["tags"][k]) for k, v in tags.items())
         ]
 
-    def change_experiment(
-        self, actor: Actor, workspace_id: str, experiment_id: str, changes: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def change_experiment(self, workspace_id: str, experiment_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """`tags` sets some, `remove_tags` removes some, `archived` and `name` do what they say."""
-        actor.may_change_workspace()
         found = [e for e in self._store.experiments(workspace_id) if e["id"] == experiment_id]
         if not found:
             raise NotFound(f"No experiment with id '{experiment_id}'. Experiment.list(workspace) shows them.")
@@ -145,8 +136,7 @@ class Workspaces:
         self._store.replace_experiment(workspace_id, experiment)
         return experiment
 
-    def delete_experiment(self, actor: Actor, workspace_id: str, experiment_id: str) -> None:
-        actor.may_change_workspace()
+    def delete_experiment(self, workspace_id: str, experiment_id: str) -> None:
         self._store.remove_experiment(workspace_id, experiment_id)
 
 

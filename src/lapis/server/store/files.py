@@ -7,26 +7,18 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 from sqlalchemy import Connection, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
+from lapis.domain.run_file import RunFile
 from lapis.domain.tree import resolve_under
 from lapis.errors import NotFound, StorageFull
 from lapis.server.store.blobs import BlobFolder
 from lapis.server.store.database import Database
 from lapis.server.store.tables import run_files, runs
-
-
-@dataclass(frozen=True)
-class RunFile:
-    name: str
-    size: int
-    created_at: float
-    hash: str | None = None
-    alias_of: str | None = None
 
 
 class FileStore:
@@ -71,8 +63,12 @@ class FileStore:
         data: memoryview,
         at: float,
         aliases: tuple[str, ...],
+        anew: bool = False,
     ) -> int:
-        """Let a file grow; give the length reached. Bytes it has already are not written again, a gap is not made."""
+        """Let a file grow; give the length reached. Bytes it has already are not written again, a gap is not made.
+
+        With `anew` it begins again: its writer has emptied or replaced it.
+        """
         path = self._path(workspace_id, run_id, name)
         with self._appending:
             try:
@@ -82,6 +78,9 @@ class FileStore:
                     return offset + len(data)  # the run has ended and these bytes were taken before
                 self._begin(workspace_id, run_id, name, at, aliases)
                 os.makedirs(os.path.dirname(path), exist_ok=True)
+                length = 0
+            if anew and length:
+                os.truncate(path, 0)
                 length = 0
             if offset > length:
                 return length

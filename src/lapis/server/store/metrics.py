@@ -76,6 +76,11 @@ class MetricStore:
             _MOVE.run(connection, [{"run_pk": run.pk, "stream": stream, "position": end}])
             return end
 
+    def position(self, workspace_id: str, run_id: str, stream: str) -> int:
+        """How many bytes of this journal have been taken up."""
+        with self._database.read() as connection:
+            return _position(connection, _run(connection, workspace_id, run_id).pk, stream)
+
     def points(self, workspace_id: str, run_ids: list[str], name: str | None = None) -> dict[str, list[Point]]:
         """Every point of these runs, in the order logged; one query however many runs."""
         query = (

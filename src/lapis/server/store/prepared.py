@@ -1,6 +1,6 @@
 """A statement that is put into words once, for the few that every run and every logged point goes through.
 
-SQLAlchemy's own way from a statement to the driver costs several times what SQLite needs to run it.
+SQLAlchemy's own way from a statement to the driver costs more than SQLite needs to run it: docs/decisions/0017.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -26,7 +25,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from lapis.domain.run import RunRecord, RunState
-from lapis.domain.services import SERVICE_RUN
+from lapis.domain.run_filter import RunFilter
+from lapis.domain.service import SERVICE_RUN
 from lapis.errors import Conflict, NotFound
 from lapis.server.store.database import Database
 from lapis.server.store.prepared import Prepared
@@ -40,26 +40,6 @@ from lapis.server.store.tables import (
     run_labels,
     runs,
 )
-
-
-@dataclass(frozen=True)
-class RunFilter:
-    """Which runs. Every field that is set narrows; the newest come first unless `oldest_first`."""
-
-    workspace_id: str | None = None
-    experiment: str | None = None
-    parent_id: str | None = None
-    root_id: str | None = None
-    roots_only: bool = False
-    type: str | None = None
-    states: tuple[str, ...] = ()
-    target: str | None = None
-    tags: tuple[tuple[str, str | None], ...] = ()  # None: any value
-    properties: tuple[tuple[str, str | None], ...] = ()
-    archived: bool | None = False  # None: both
-    oldest_first: bool = False
-    best_by: tuple[str, str] | None = None  # (metric, "maximize" | "minimize")
-    services: bool = False  # the runs that services live in too
 
 
 class Queued(NamedTuple):

@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import quote
 
 from lapis.domain.metrics import ARTIFACT_PREFIX, LIST, REFERENCE, Point, assemble
-from lapis.errors import NotFound
-from lapis.server.api.system import System
+from lapis.errors import NotFound, UserErrorException
+from lapis.server.control.guard import Guarded
 from lapis.server.studio import views
 
 _IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
@@ -21,14 +21,14 @@ _MOST_CLASSES = 30
 _LARGEST_DOCUMENT = 256 << 10
 
 
-def exhibits(system: System, workspace_id: str, run_id: str, metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def exhibits(control: Guarded, workspace_id: str, run_id: str, metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """For each metric its line in the table (`latest` where the last value is no number) and what is shown of it."""
     shown = []
     for metric in metrics:
         exhibit = dict(metric, latest=None, columns=None, files=[], matrices=[])
         if metric["last"] is None and metric["count"] <= _MOST_POINTS:
-            points = system.shelf.metrics.points(workspace_id, [run_id], metric["name"])[run_id]
-            exhibit.update(_exhibit(system, workspace_id, run_id, points))
+            points = control.metrics.points(workspace_id, run_id, metric["name"])
+            exhibit.update(_exhibit(control, workspace_id, run_id, points))
         shown.append(exhibit)
     return shown
 
@@ -38,13 +38,13 @@ def image_type(name: str) -> str | None:
     return _IMAGES.get(_extension(name))
 
 
-def _exhibit(system: System, workspace_id: str, run_id: str, points: list[Point]) -> dict[str, Any]:
+def _exhibit(control: Guarded, workspace_id: str, run_id: str, points: list[Point]) -> dict[str, Any]:
     if not points:
         return {}
     references = [_file_name(point.value, run_id) for point in points if point.kind == REFERENCE]
     if references:
         names = [name for name in references if name is not None]
-        return _files(system, workspace_id, run_id, names[-_MOST_FILES:])
+        return _files(control, workspace_id, run_id, names[-_MOST_FILES:])
     try:
         logged = assemble(points)[points[0].name]
     except (AttributeError, TypeError, ValueError):  # a row that is no row: a journal can hold anything
@@ -69,10 +69,10 @@ def _file_name(reference: Any, run_id: str) -> str | None:
     return reference[len(prefix) :] if isinstance(reference, str) and reference.startswith(prefix) else None
 
 
-def _files(system: System, workspace_id: str, run_id: str, names: list[str]) -> dict[str, Any]:
+def _files(control: Guarded, workspace_id: str, run_id: str, names: list[str]) -> dict[str, Any]:
     files, matrices = [], []
     for name in names:
-        matrix = _matrix(system, workspace_id, run_id, name) if _extension(name) == ".json" else None
+        matrix = _matrix(control, workspace_id, run_id, name) if _extension(name) == ".json" else None
         if matrix is not None:
             matrices.append(matrix)
         else:
@@ -80,16 +80,16 @@ def _files(system: System, workspace_id: str, run_id: str, names: list[str]) -> 
     return {"files": files, "matrices": matrices[-3:]}
 
 
-def _matrix(system: System, workspace_id: str, run_id: str, name: str) -> dict[str, Any] | None:
+def _matrix(control: Guarded, workspace_id: str, run_id: str, name: str) -> dict[str, Any] | None:
     """A confusion matrix with the warmth (0 to 9) of each of its cells, or None where the file holds something else."""
     try:
-        file = system.shelf.files.get(workspace_id, run_id, name)
-        content = views.read(system, workspace_id, run_id, file, 0, _LARGEST_DOCUMENT)
+        file = control.files.get(workspace_id, run_id, name)
+        content = views.read(control, workspace_id, run_id, file, 0, _LARGEST_DOCUMENT)
         document = json.loads(content)
         labels, rows = document["data"]["class_labels"], document["data"]["matrix"]
         highest = max(max(float(cell) for cell in row) for row in rows) or 1.0
         cells = [[(cell, min(9, max(0, int(9 * float(cell) / highest)))) for cell in row] for row in rows]
-    except (NotFound, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except (NotFound, UserErrorException, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None  # not there yet, too large, or another kind of document: a link will do
     if document.get("schema_type") != "confusion_matrix" or not isinstance(labels, list):
         return None

@@ -13,11 +13,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
 from fastapi.routing import APIRoute
 
-from lapis.domain.tree import check_path
+from lapis.domain.run_filter import RunFilter
 from lapis.errors import AzureMLException, NotFound, UserErrorException, WorkspaceException, to_wire
-from lapis.server.api.system import System, TheActor, TheSystem, run_view
-from lapis.server.control.access import Actor
-from lapis.server.store.runs import RunFilter
+from lapis.server.api.request import TheControl
+from lapis.server.control.guard import Guarded
 from lapis.server.studio import exhibits, rendering, views
 from lapis.server.studio.rendering import HEADERS, STATIC, data, page
 
@@ -52,8 +51,8 @@ router = APIRouter(route_class=_Guarded)
 
 
 @router.get("/")
-def workspaces(system: TheSystem, actor: TheActor) -> Response:
-    found = system.workspaces.find(actor)
+def workspaces(control: TheControl) -> Response:
+    found = control.workspaces.find()
     if len(found) == 1:
         return RedirectResponse(f"/studio/{found[0]['id']}/runs", 303)
     return page("workspaces.html", workspaces=found)
@@ -68,39 +67,36 @@ def static(name: str) -> Response:
 
 
 @router.get("/{workspace_id}/runs")
-def runs(
-    system: TheSystem, actor: TheActor, workspace_id: str, experiment: str = "", cursor: int | None = None
-) -> Response:
-    workspace = system.workspaces.get(actor, workspace_id)
+def runs(control: TheControl, workspace_id: str, experiment: str = "", cursor: int | None = None) -> Response:
+    workspace = control.workspaces.get(workspace_id)
     where = RunFilter(workspace_id=workspace_id, experiment=experiment or None, roots_only=True)
-    found, more = system.runs.find(actor, where, _PER_PAGE, cursor)
-    experiments = system.workspaces.experiments(actor, workspace_id, None, "ActiveOnly", {})
+    found, more = control.runs.find(where, _PER_PAGE, cursor)
+    experiments = control.workspaces.experiments(workspace_id, None, "ActiveOnly", {})
     return page(
         "runs.html",
         workspace=workspace,
-        runs=[run_view(system, run) for run in found],
+        runs=[control.run_views.of(run) for run in found],
         live=any(not run.ended for run in found),
         experiments=sorted({each["name"] for each in experiments} | ({experiment} if experiment else set())),
         experiment=experiment,
         paged=cursor is not None,
         more=more,
-        now=system.now(),
+        now=control.lifetime.now(),
     )
 
 
 @router.get("/{workspace_id}/runs/{run_id}")
-def run(system: TheSystem, actor: TheActor, workspace_id: str, run_id: str, log: str = "") -> Response:
-    workspace = system.workspaces.get(actor, workspace_id)
-    state = views.run_state(system, actor, workspace_id, run_id)
+def run(control: TheControl, workspace_id: str, run_id: str, log: str = "") -> Response:
+    workspace = control.workspaces.get(workspace_id)
+    state = views.run_state(control, workspace_id, run_id)
     name = views.chosen_log(state, log)
-    piece = views.log_piece(system, workspace_id, run_id, name, None) if name else None
-    return page("run.html", **_run_values(system, workspace, state, name), piece=piece, mark=state["mark"])
+    piece = views.log_piece(control, workspace_id, run_id, name, None) if name else None
+    return page("run.html", **_run_values(control, workspace, state, name), piece=piece, mark=state["mark"])
 
 
 @router.get("/{workspace_id}/runs/{run_id}/state.json")
 async def run_state(
-    system: TheSystem,
-    actor: TheActor,
+    control: TheControl,
     workspace_id: str,
     run_id: str,
     seen: str = "",
@@ -109,47 +105,43 @@ async def run_state(
 ) -> Response:
     """The run and the parts of its page, as soon as its mark is not the one `seen`, or after `wait` seconds."""
     deadline = time.monotonic() + min(max(wait, 0.0), LONGEST_WAIT)
-    with system.bulletin.watch(run_id) as bulletin:
+    with control.runs.follow(workspace_id, run_id) as followed:
         while True:
-            state = await run_in_threadpool(views.run_state, system, actor, workspace_id, run_id)
+            state = await run_in_threadpool(views.run_state, control, workspace_id, run_id)
             left = deadline - time.monotonic()
-            if state["mark"] != seen or left <= 0 or system.stopping.is_set():
+            if state["mark"] != seen or left <= 0 or control.lifetime.is_stopping():
                 break
-            await bulletin.news(min(left, 2.0))  # look now and then all the same: children tell only of themselves
-    return await run_in_threadpool(_state_answer, system, actor, state, seen, log)
+            await followed.news(min(left, 2.0))  # look now and then all the same: children tell only of themselves
+    return await run_in_threadpool(_state_answer, control, state, seen, log)
 
 
 @router.get("/{workspace_id}/runs/{run_id}/log.json")
 def log(
-    system: TheSystem,
-    actor: TheActor,
+    control: TheControl,
     workspace_id: str,
     run_id: str,
     name: str,
     offset: Annotated[int | None, Query(ge=0)] = None,
 ) -> Response:
-    system.runs.get(actor, workspace_id, run_id)
-    return data(views.log_piece(system, workspace_id, run_id, check_path(name), offset))
+    return data(views.log_piece(control, workspace_id, run_id, name, offset))
 
 
 @router.get("/{workspace_id}/runs/{run_id}/curve.json")
-def curve(system: TheSystem, actor: TheActor, workspace_id: str, run_id: str, name: str) -> Response:
-    system.runs.get(actor, workspace_id, run_id)
-    return data(views.curve(system, workspace_id, run_id, name))
+def curve(control: TheControl, workspace_id: str, run_id: str, name: str) -> Response:
+    return data(views.curve(control, workspace_id, run_id, name))
 
 
 @router.get("/{workspace_id}/runs/{run_id}/file/{name:path}")
-def file(system: TheSystem, actor: TheActor, workspace_id: str, run_id: str, name: str) -> Response:
+def file(control: TheControl, workspace_id: str, run_id: str, name: str) -> Response:
     """The file's bytes, as a picture or as something to save, never as a page or a script of this origin."""
-    system.runs.get(actor, workspace_id, run_id)
-    found = system.shelf.files.get(workspace_id, run_id, check_path(name))
+    found = control.files.get(workspace_id, run_id, name)
     kind = exhibits.image_type(name)
     headers = {"Content-Security-Policy": "default-src 'none'; sandbox"}
     if kind is None:
         headers["Content-Disposition"] = "attachment; filename*=UTF-8''" + quote(name.rpartition("/")[2])
     if found.hash is not None:  # it does not grow any more
         headers["Content-Length"] = str(found.size)
-    chunks = system.shelf.files.read(workspace_id, run_id, found)
+    chunks = control.files.read(workspace_id, run_id, found)
     return StreamingResponse(chunks, media_type=kind or "application/octet-stream", headers=headers)
 
 
@@ -158,18 +150,18 @@ def nothing(rest: str) -> Response:
     raise NotFound(f"There is no page /studio/{rest}.")
 
 
-def _state_answer(system: System, actor: Actor, state: dict[str, Any], seen: str, log: str) -> Response:
+def _state_answer(control: Guarded, state: dict[str, Any], seen: str, log: str) -> Response:
     sections = {}
     if state["mark"] != seen:
-        workspace = system.workspaces.get(actor, state["run"]["workspace_id"])
-        values = _run_values(system, workspace, state, views.chosen_log(state, log))
+        workspace = control.workspaces.get(state["run"]["workspace_id"])
+        values = _run_values(control, workspace, state, views.chosen_log(state, log))
         sections = rendering.blocks("run.html", _LIVE, values)
     return data(dict(state, sections=sections))
 
 
-def _run_values(system: System, workspace: dict[str, Any], state: dict[str, Any], log: str) -> dict[str, Any]:
+def _run_values(control: Guarded, workspace: dict[str, Any], state: dict[str, Any], log: str) -> dict[str, Any]:
     run = state["run"]
-    shown = exhibits.exhibits(system, workspace["id"], run["id"], state["metrics"])
+    shown = exhibits.exhibits(control, workspace["id"], run["id"], state["metrics"])
     values = {name: value for name, value in state.items() if name not in ("metrics", "mark")}
     return dict(
         values,

@@ -10,12 +10,11 @@ from typing import Any
 from lapis.domain.log_names import STD_LOG
 from lapis.domain.metrics import LIST, SCALAR, number_of
 from lapis.domain.run import RunRecord
+from lapis.domain.run_file import RunFile
+from lapis.domain.run_filter import RunFilter
 from lapis.domain.sweeps import HYPERPARAMETERS, STOPPED_BY
 from lapis.errors import NotFound
-from lapis.server.api.system import System, run_view
-from lapis.server.control.access import Actor
-from lapis.server.store.files import RunFile
-from lapis.server.store.runs import RunFilter
+from lapis.server.control.guard import Guarded
 from lapis.server.studio import log_text
 
 _MOST_FILES = 1000
@@ -27,36 +26,36 @@ _LOG_FOLDERS = ("user_logs/", "logs/", "azureml-logs/", "system_logs/")
 _CHILD_FIELDS = ("id", "number", "display_name", "type", "status", "created_at", "started_at", "ended_at")
 
 
-def run_state(system: System, actor: Actor, workspace_id: str, run_id: str) -> dict[str, Any]:
+def run_state(control: Guarded, workspace_id: str, run_id: str) -> dict[str, Any]:
     """All that changes while a run runs; `mark` is another one as soon as any of it is."""
-    record = system.runs.get(actor, workspace_id, run_id)
-    run = run_view(system, record)
+    record = control.runs.get(workspace_id, run_id)
+    run = control.run_views.of(record)
     below = RunFilter(workspace_id=workspace_id, parent_id=run_id, archived=None, oldest_first=True)
-    children, more_children = system.runs.find(actor, below, _MOST_CHILDREN, None)
-    files = system.shelf.files.find(workspace_id, run_id)
-    metrics = system.shelf.metrics.summaries(workspace_id, [run_id])[run_id]
+    children, more_children = control.runs.find(below, _MOST_CHILDREN, None)
+    files = control.files.of_run(workspace_id, run_id)
+    metrics = control.metrics.summaries(workspace_id, run_id)
     state = {
         "run": run,
-        "now": system.now(),
+        "now": control.lifetime.now(),
         "ended": record.ended,
         "metrics": [dict(metric, curve=_has_curve(metric)) for metric in metrics],
         "files": [{"name": f.name, "size": f.size, "created_at": f.created_at} for f in files[:_MOST_FILES]],
         "file_count": len(files),
         "logs": _logs(files),
-        "children": [brief(system, child) for child in children],
-        "trials": _trials(system, record, children),
+        "children": [brief(control, child) for child in children],
+        "trials": _trials(control, record, children),
         "more_children": more_children is not None,
     }
     return dict(state, mark=_mark(state))
 
 
-def _trials(system: System, search: RunRecord, children: list[RunRecord]) -> dict[str, dict[str, Any]]:
+def _trials(control: Guarded, search: RunRecord, children: list[RunRecord]) -> dict[str, dict[str, Any]]:
     """Of the runs of a hyperparameter search, by id: what each tried, how well it did, and why it was stopped."""
     if search.sweep is None:
         return {}
-    spec, ids = search.sweep["spec"], [child.id for child in children]
+    spec, ids = search.sweep.spec, [child.id for child in children]
     best = "max" if spec["goal"] == "maximize" else "min"
-    series = system.shelf.metrics.summaries(search.workspace_id, ids, spec["metric"])
+    series = control.metrics.of_runs(search.workspace_id, ids, spec["metric"])
     return {
         child.id: {
             "parameters": json.loads(child.tags.get(HYPERPARAMETERS) or "{}"),
@@ -67,8 +66,8 @@ def _trials(system: System, search: RunRecord, children: list[RunRecord]) -> dic
     }
 
 
-def brief(system: System, run: Any) -> dict[str, Any]:
-    view = run_view(system, run)
+def brief(control: Guarded, run: Any) -> dict[str, Any]:
+    view = control.run_views.of(run)
     return {name: view[name] for name in _CHILD_FIELDS}
 
 
@@ -78,11 +77,11 @@ def chosen_log(state: dict[str, Any], wanted: str) -> str:
     return wanted if wanted in logs else next(iter(logs), "")
 
 
-def log_piece(system: System, workspace_id: str, run_id: str, name: str, offset: int | None) -> dict[str, Any]:
+def log_piece(control: Guarded, workspace_id: str, run_id: str, name: str, offset: int | None) -> dict[str, Any]:
     """The log's text from `offset` on, or its last lines when no offset is given."""
-    file = system.shelf.files.get(workspace_id, run_id, name)
+    file = control.files.get(workspace_id, run_id, name)
     start = min(offset, file.size) if offset is not None else max(0, file.size - _TAIL)
-    content = read(system, workspace_id, run_id, file, start, log_text.PIECE)
+    content = read(control, workspace_id, run_id, file, start, log_text.PIECE)
     if offset is None and start > 0:
         skipped = log_text.tail_start(content)
         start, content = start + skipped, content[skipped:]
@@ -90,8 +89,8 @@ def log_piece(system: System, workspace_id: str, run_id: str, name: str, offset:
     return {"name": name, "start": start, "size": file.size, **piece.__dict__}
 
 
-def read(system: System, workspace_id: str, run_id: str, file: RunFile, start: int, most: int) -> bytes:
-    chunks = system.shelf.files.read(workspace_id, run_id, file, start)
+def read(control: Guarded, workspace_id: str, run_id: str, file: RunFile, start: int, most: int) -> bytes:
+    chunks = control.files.read(workspace_id, run_id, file, start)
     held = b""
     with closing(chunks):  # type: ignore[type-var]
         for chunk in chunks:
@@ -101,15 +100,15 @@ def read(system: System, workspace_id: str, run_id: str, file: RunFile, start: i
     return held[:most]
 
 
-def curve(system: System, workspace_id: str, run_id: str, name: str) -> dict[str, Any]:
+def curve(control: Guarded, workspace_id: str, run_id: str, name: str) -> dict[str, Any]:
     """A series to draw, in ascending order of x; `x_is` says what x counts."""
-    series = system.shelf.metrics.summaries(workspace_id, [run_id])[run_id]
+    series = control.metrics.summaries(workspace_id, run_id)
     found = next((each for each in series if each["name"] == name), None)
     if found is None:
         raise NotFound(f"Run {run_id} has no metric named '{name}'.")
     if found["kind"] == LIST:
-        return _list_curve(system, workspace_id, run_id, name)
-    points = system.shelf.metrics.curve(workspace_id, run_id, name, _MOST_CURVE_POINTS)
+        return _list_curve(control, workspace_id, run_id, name)
+    points = control.metrics.curve(workspace_id, run_id, name, _MOST_CURVE_POINTS)
     if points and all(step is not None for _, step, _ in points):
         return _curve("step", [(float(step or 0), number) for _, step, number in points])
     if found["count"] <= _MOST_CURVE_POINTS:
@@ -118,8 +117,8 @@ def curve(system: System, workspace_id: str, run_id: str, name: str) -> dict[str
     return _curve("seconds", [(at - begun, number) for at, _, number in points])
 
 
-def _list_curve(system: System, workspace_id: str, run_id: str, name: str) -> dict[str, Any]:
-    points = system.shelf.metrics.points(workspace_id, [run_id], name)[run_id]
+def _list_curve(control: Guarded, workspace_id: str, run_id: str, name: str) -> dict[str, Any]:
+    points = control.metrics.points(workspace_id, run_id, name)
     values = [item for point in points if isinstance(point.value, list) for item in point.value]
     numbers = [(float(i), number_of(value)) for i, value in enumerate(values, start=1)]
     known = [(i, number) for i, number in numbers if number is not None]

@@ -11,12 +11,13 @@ from lapis.server.store.database import Database
 from lapis.server.store.files import FileStore
 from lapis.server.store.metrics import MetricStore
 from lapis.server.store.runs import RunStore
+from lapis.server.store.services import ServiceStore
 from lapis.server.store.snapshots import SnapshotStore
 from lapis.server.store.workspaces import WorkspaceStore
 
 
 @dataclass(frozen=True)
-class Shelf:
+class Stores:
     database: Database
     workspaces: WorkspaceStore
     runs: RunStore
@@ -24,19 +25,22 @@ class Shelf:
     files: FileStore
     snapshots: SnapshotStore
     assets: AssetStore
+    services: ServiceStore
     blobs: BlobFolder
 
 
-def open_shelf(home: str) -> Shelf:
+def open_stores(home: str) -> Stores:
     database = Database(os.path.join(home, "lapis.db"))
     blobs = BlobFolder(os.path.join(home, "blobs"))
-    return Shelf(
+    assets = AssetStore(database)
+    return Stores(
         database=database,
         workspaces=WorkspaceStore(database),
         runs=RunStore(database),
         metrics=MetricStore(database),
         files=FileStore(database, blobs, os.path.join(home, "live")),
         snapshots=SnapshotStore(database, blobs),
-        assets=AssetStore(database),
+        assets=assets,
+        services=ServiceStore(assets),
         blobs=blobs,
     )

@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 _SHORT = 16 << 10  # bytes that are copied sooner than written apart
 
 
-class OnePieceProtocol(HttpToolsProtocol):
+class JoinedWritesProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(cast(asyncio.Transport, _Joining(transport, self.loop)))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lapis.server.one_piece import _Joining
+from lapis.server.joined_writes import _Joining
 
 
 class Wire:

@@ -35,12 +35,12 @@ class Resolved:
 
 @dataclass(frozen=True)
 class Container:
-    wish: containers.Wish
+    wish: containers.ContainerWish
     image: str
     interpreter: Interpreter  # the one inside
 
 
-class Workshop:
+class EnvironmentBuilds:
     """Keeps everything in files, so that the next server finds it: locks/ and resolved/ beside the environments."""
 
     def __init__(self, root: str, when_done: Callable[[], None]) -> None:
@@ -198,7 +198,7 @@ class Workshop:
         return os.path.join(self.root, f"{lock_hash}.failed.json")
 
 
-def _options(wish: containers.Wish) -> tuple[str, ...]:
+def _options(wish: containers.ContainerWish) -> tuple[str, ...]:
     return (*(("--shm-size", wish.shm_size) if wish.shm_size else ()), *wish.arguments)
 
 

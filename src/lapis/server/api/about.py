@@ -1,0 +1,20 @@
+"""Routes of the server itself."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from lapis.server.api.request import TheControl, answer
+
+router = APIRouter()
+
+
+@router.get("/about")
+def about(control: TheControl) -> Response:
+    return answer(control.lifetime.about())
+
+
+@router.post("/stop")
+def stop(control: TheControl) -> Response:
+    control.lifetime.stop()
+    return answer({"stopping": True})

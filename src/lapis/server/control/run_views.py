@@ -1,0 +1,34 @@
+"""A run as clients see it: with its status and stages worked out, without what is the server's alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lapis.domain import run as rules
+from lapis.domain.run import RunRecord
+from lapis.server.control.sweeps import Sweeps
+from lapis.server.control.waiting import WaitingRuns
+
+
+class RunViews:
+    def __init__(self, waiting: WaitingRuns, sweeps: Sweeps, now: Callable[[], float]) -> None:
+        self._waiting = waiting
+        self._sweeps = sweeps
+        self._now = now
+
+    def of(self, run: RunRecord) -> dict[str, Any]:
+        body = run._replace(job=None, sweep=None).to_json()
+        for ours in ("nonce", "handle", "job", "launches", "made_by"):
+            body.pop(ours)
+        body["sweep"] = None if run.sweep is None else run.sweep.spec
+        now = self._now()
+        body["status"] = rules.status(run, now)
+        body["started_at"] = run.started_at
+        body["ended_at"] = run.ended_at
+        body["stages"] = rules.stages(run, now)
+        body.pop("history")
+        waiting = self._waiting.why(run) or self._sweeps.progress(run)
+        if waiting is not None and body["stages"]:
+            body["stages"][-1].update(reason=waiting[0], until=waiting[1])
+        return body

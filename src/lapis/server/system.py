@@ -1,0 +1,30 @@
+"""The running server as a whole, for those who start it, stop it and stand at its gate. Routes never see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lapis.server.control.access import Access
+from lapis.server.control.control import Control
+from lapis.server.control.reconciler import Reconciler
+from lapis.server.control.stores import Stores
+
+
+@dataclass(frozen=True)
+class System:
+    home: str
+    stores: Stores
+    access: Access
+    control: Control
+    reconciler: Reconciler
+
+    def start(self) -> None:
+        """Begin to do what is to be done."""
+        self.control.profiles.start()
+        self.reconciler.start()
+        self.control.sweeps.start()
+
+    def stop(self) -> None:
+        self.control.sweeps.stop()
+        self.reconciler.stop()
+        self.stores.database.close()

@@ -1,0 +1,35 @@
+"""What is checked before a commit, on a hosted machine and by hand is the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+
+
+def read(path: str) -> Any:
+    return yaml.safe_load((ROOT / path).read_text())
+
+
+def test_a_commit_is_checked_as_make_check_does() -> None:
+    target = re.search(r"^check:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.M)
+    assert target is not None
+    commands = [line.strip().replace("$(BIN)", ".venv/bin") for line in target[1].splitlines()]
+    hooks = [hook for repo in read(".pre-commit-config.yaml")["repos"] for hook in repo["hooks"]]
+    assert [hook["entry"] for hook in hooks] == commands
+
+
+def test_the_hosted_workflow_runs_what_anybody_can_run() -> None:
+    job = read(".github/workflows/ci.yml")["jobs"]["test"]
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    assert commands[-1].endswith("CI=true bash .ci/run")
+    (python,) = [step["with"]["python-version"] for step in job["steps"] if "setup-python" in step.get("uses", "")]
+    assert python == "3.11"
+    others = " ".join(commands[:-1]).split("install")[-1].split()
+    from tests.environments.test_build import MINOR_VERSIONS
+
+    assert {python, *others} == set(MINOR_VERSIONS)
