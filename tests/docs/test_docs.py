@@ -103,25 +103,6 @@ def test_every_error_class_is_in_the_tree_of_the_errors_page() -> None:
     assert [cls.__name__ for cls in BY_CODE.values() if f"`{cls.__name__}`" not in text] == []
 
 
-def test_every_file_named_in_the_life_of_a_run_exists() -> None:
-    text = (ROOT / "docs" / "life-of-a-run.md").read_text()
-    files = set(re.findall(r"`((?:\w+/)*\w+\.py)`", text))
-    assert len(files) >= 10
-    assert sorted(file for file in files if not (SOURCE / file).is_file() and not (ROOT / file).is_file()) == []
-
-
-def test_every_function_named_beside_a_file_is_in_it() -> None:
-    """A row of the table names a file and then functions of it."""
-    rows = re.findall(
-        r"^\| \d+ \| `([\w/]+\.py)` \| ([^|]+) \|", (ROOT / "docs" / "life-of-a-run.md").read_text(), re.M
-    )
-    assert len(rows) >= 10
-    for file, functions in rows:
-        code = (SOURCE / file).read_text()
-        for name in re.findall(r"`(?:\w+\.)*(\w+)\(\)`", functions):
-            assert re.search(rf"\b(def|class) {name}\b", code), f"{file} has no {name}()"
-
-
 def test_the_states_of_a_run_are_told_as_they_are() -> None:
     """The table of moves in the story is the one in the code."""
     from lapis.domain.run import _NEXT, RunState

@@ -49,12 +49,12 @@ def test_names_in_arguments_are_replaced_by_the_jobs_variables(finish: Submit) -
     assert printed_json(run) == [run.id, "to/trial/x", "$NOT_A_VARIABLE", "5$"]
 
 
-def test_a_command_as_a_list_runs_without_a_shell(experiment: Experiment, script: Submit) -> None:
+def test_a_command_as_a_list_is_joined_with_spaces_and_run_by_a_shell(experiment: Experiment, script: Submit) -> None:
     folder = script("import sys; print(sys.argv[1:])")
-    config = ScriptRunConfig(folder, command=["python", "train.py", "a;b", "$AZUREML_ARM_PROJECT_NAME"])
-    run = experiment.submit(config)
+    command = ["python train.py", "--x", 3, "'a b'", "$AZUREML_ARM_PROJECT_NAME", "&&", "echo", "done"]
+    run = experiment.submit(ScriptRunConfig(folder, command=command))
     run.wait_for_completion()
-    assert printed(run) == "['a;b', 'trial']\n"
+    assert printed(run) == "['--x', '3', 'a b', 'trial']\ndone\n"
 
 
 def test_a_command_as_text_is_a_shell_line(experiment: Experiment, script: Submit) -> None:
@@ -390,7 +390,7 @@ def test_a_command_that_is_not_there_is_told(experiment: Experiment, script: Sub
     run = experiment.submit(ScriptRunConfig(script(""), command=["no-such-program", "x"]))
     run.wait_for_completion(raise_on_error=False)
     assert run.get_status() == "Failed"
-    assert "no-such-program: No such file" in run.get_details()["error"]["error"]["message"]
+    assert "no-such-program: command not found" in run.get_details()["error"]["error"]["message"]
 
 
 def test_a_run_is_stopped_after_its_longest_duration(finish: Submit) -> None:

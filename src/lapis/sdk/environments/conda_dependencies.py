@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import os
 import re
+import sys
 from typing import Any, Iterable
 
 from lapis.domain import yaml_text
 from lapis.errors import NotFound, UserErrorException
 
 CONDA_FILE_NAME = "conda_dependencies.yml"
-PYTHON_DEFAULT_VERSION = "3.11"  # the oldest that the server itself runs on, so there is always one around
+PYTHON_DEFAULT_VERSION = ".".join(map(str, sys.version_info[:2]))  # of who writes it: it reads what he pickled
 SDK_PACKAGE = "azureml-defaults"
 CPU = "cpu"
 GPU = "gpu"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 _LONGEST = 900.0  # seconds; a large environment over a slow line
 _QUIET = 1.0  # seconds before somebody would wonder
 _AGAIN = 15.0
+_INSTALLED = ".dist-info"
 
 
 def resolve(workspace: Workspace, environment: Any, mpi: bool = False, horovod_in: str = "") -> dict[str, Any]:
@@ -22,10 +24,7 @@ def resolve(workspace: Workspace, environment: Any, mpi: bool = False, horovod_i
 
     A job that MPI starts (`mpi`) may get more than others: Horovod, and unasked if its script imports it: `horovod_in`.
     """
-    chosen = settings.load()
-    forced = chosen.environments == "container"
-    body = {"definition": environment._to_dict(), "strict": chosen.strict, "container": forced, "mpi": mpi}
-    body["horovod_in"] = horovod_in
+    body = {**wish(environment), "mpi": mpi, "horovod_in": horovod_in}
     done = threading.Event()
     threading.Thread(target=_say_what_takes_so_long, args=(environment.name, done), daemon=True).start()
     try:
@@ -33,6 +32,32 @@ def resolve(workspace: Workspace, environment: Any, mpi: bool = False, horovod_i
     finally:
         done.set()
     return dict(reply)
+
+
+def wish(environment: Any) -> dict[str, Any]:
+    """What the server has to know to resolve an environment: also who asks, for what the definition leaves open."""
+    chosen = settings.load()
+    return {
+        "definition": environment._to_dict(),
+        "strict": chosen.strict,
+        "container": chosen.environments == "container",
+        "submitter": {"python": ".".join(map(str, sys.version_info[:3])), "packages": _installed()},
+    }
+
+
+def _installed() -> dict[str, str]:
+    """The packages of this interpreter, by the names of their folders: importlib.metadata would read every one."""
+    found: dict[str, str] = {}
+    for folder in sys.path:
+        try:
+            entries = os.listdir(folder or ".")
+        except OSError:
+            continue
+        for entry in entries:
+            name, _, number = entry[: -len(_INSTALLED)].partition("-") if entry.endswith(_INSTALLED) else ("", "", "")
+            if name and number.replace(".", "").isdigit():
+                found.setdefault(name.lower().replace("_", "-"), number)
+    return found
 
 
 def _say_what_takes_so_long(name: str | None, done: threading.Event) -> None:

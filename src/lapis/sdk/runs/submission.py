@@ -6,12 +6,14 @@ import os
 import re
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from lapis.client.http_client import quoted
 from lapis.client.snapshot_sending import send_snapshot
 from lapis.domain import settings as settings_module
+from lapis.domain.data import NEEDED_FOR_TABLES, cannot_read_tables
 from lapis.domain.environment import called
 from lapis.domain.job import DatasetInput, Job, Mpi, WantedEnvironment, Word
 from lapis.domain.run import SCRIPT_RUN, check_labels, check_run_id, check_text
@@ -105,6 +107,7 @@ def described(
         mount=run_data.checked_mount(),
         resumes=resumed_run(given),
     )
+    _check_tables(job)
     target, kind = _checked_target(experiment.workspace, run_config.target)
     snapshot_id, said = send_snapshot(experiment.workspace, folder)
     body = {
@@ -139,6 +142,16 @@ def described(
         "created_by": _user_name(),
     }
     return body, job
+
+
+def _check_tables(job: Job) -> None:
+    """This interpreter can be asked here; what an environment brings the server knows."""
+    tables = job.tables()
+    if not tables or job.environment is not None or job.python != sys.executable:
+        return
+    missing = [name for name in NEEDED_FOR_TABLES if find_spec(name) is None]
+    if missing:
+        raise UserErrorException(cannot_read_tables(tables, sys.executable, missing))
 
 
 def _cannot_submit(config: Any) -> Exception:
@@ -271,6 +284,9 @@ def interpreter(
     told = [
         f"{each['asked']} -> {each['given'] or 'not installed'}: {each['reason']}" for each in resolved["substitutions"]
     ]
+    for line in told:
+        if line.startswith("python"):  # what is most likely to break a script is told at once, not only in the log
+            print(f"Lapis: {called(environment.name)}: {line}", file=sys.stderr)
     return sys.executable, wanted, [*told, *resolved["notices"]]
 
 
@@ -285,7 +301,7 @@ def _asked_for(environment: Any) -> list[str]:
     dependencies = environment.python.conda_dependencies
     asked = [str(package) for package in dependencies.conda_packages if str(package).split("=")[0] not in _EVERYWHERE]
     version = dependencies.get_python_version() or PYTHON_DEFAULT_VERSION
-    if version != PYTHON_DEFAULT_VERSION and tuple(version.split(".")[:2]) != tuple(map(str, sys.version_info[:2])):
+    if version.split(".")[:2] != PYTHON_DEFAULT_VERSION.split("."):
         asked.append(f"Python {version}")
     asked += [str(package) for package in dependencies.pip_packages if not str(package).startswith("azureml-")]
     return asked

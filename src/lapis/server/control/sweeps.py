@@ -471,7 +471,7 @@ def _with_arguments(job: Job, more: list[str]) -> Job:
         return replace(job, arguments=(*job.arguments, *more))
     if isinstance(job.command, str):
         return replace(job, command=" ".join([job.command, *map(shlex.quote, more)]))
-    return replace(job, command=(*job.command, *more))
+    return replace(job, command=(*job.command, *map(shlex.quote, more)))
 
 
 def _definition_with(definition: Mapping[str, Any], more: list[str]) -> dict[str, Any]:
@@ -481,7 +481,7 @@ def _definition_with(definition: Mapping[str, Any], more: list[str]) -> dict[str
         return {**definition, "arguments": [*(definition.get("arguments") or []), *more]}
     if isinstance(command, str):
         return {**definition, "command": " ".join([command, *map(shlex.quote, more)])}
-    return {**definition, "command": [*command, *more]}
+    return {**definition, "command": [*command, *map(shlex.quote, more)]}
 
 
 def _facts(live: _Live, ended: str) -> dict[str, str]:
