@@ -127,10 +127,14 @@ class NotThereYet(UserErrorException, NotImplementedError):
 class ActivityFailedException(AzureMLException):
     code = "ActivityFailed"
     status = 409
+    summary: str | None = None  # one line, where the message is the log of a failed run
 
     def __init__(self, error_details: Any = "", **kwargs: Any) -> None:
         super().__init__(error_details, **kwargs)
         self.error_details = error_details
+
+    def _error_response(self) -> dict[str, Any]:
+        return {"error": {"message": self.summary or self.message}}
 
 
 class ComputeTargetException(AzureMLException):
@@ -200,12 +204,12 @@ class WebserviceException(AzureMLException):
         self.status_code = status_code
 
 
-class ModelNotFoundException(AzureMLException):
+class ModelNotFoundException(WebserviceException):  # under which older releases of SDK v1 raised it
     code = "ModelNotFound"
     status = 404
 
     def __init__(self, exception_message: Any = "", logger: Any = None, **kwargs: Any) -> None:
-        super().__init__(exception_message, **kwargs)
+        super().__init__(exception_message, status_code=404, logger=logger, **kwargs)
 
 
 class ModelPathNotFoundException(ModelNotFoundException):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -22,16 +24,32 @@ COMMANDS = [
     "sweep",
     "env",
     "compute",
+    "dataset",
+    "datastore",
     "model",
     "service",
     "experiment",
     "workspace",
 ]
-RUN_COMMANDS = ["submit", "list", "show", "logs", "metrics", "files", "download", "cancel", "delete", "archive"]
+RUN_COMMANDS = [
+    "submit",
+    "list",
+    "show",
+    "logs",
+    "metrics",
+    "compare",
+    "files",
+    "download",
+    "cancel",
+    "delete",
+    "archive",
+]
 SWEEP_COMMANDS = ["submit", "show"]
 ENV_COMMANDS = ["list", "show", "build", "diff", "prune"]
 COMPUTE_COMMANDS = ["create", "list", "show", "update", "delete", "preempt"]
-MODEL_COMMANDS = ["list", "export"]
+MODEL_COMMANDS = ["list", "show", "register", "download", "export"]
+DATASET_COMMANDS = ["list", "show", "register"]
+DATASTORE_COMMANDS = ["list", "show", "upload", "download"]
 SERVICE_COMMANDS = ["list", "show", "logs", "call", "delete"]
 
 
@@ -48,6 +66,8 @@ def test_the_version_is_told(lapis: Lapis) -> None:
         (["sweep"], SWEEP_COMMANDS),
         (["env"], ENV_COMMANDS),
         (["compute"], COMPUTE_COMMANDS),
+        (["dataset"], DATASET_COMMANDS),
+        (["datastore"], DATASTORE_COMMANDS),
         (["model"], MODEL_COMMANDS),
         (["service"], SERVICE_COMMANDS),
     ],
@@ -59,8 +79,16 @@ def test_a_group_without_a_command_tells_what_it_holds(lapis: Lapis, group: list
     assert listed == commands
 
 
-GROUPS = {"run": RUN_COMMANDS, "sweep": SWEEP_COMMANDS, "env": ENV_COMMANDS, "compute": COMPUTE_COMMANDS,
-          "model": MODEL_COMMANDS, "service": SERVICE_COMMANDS}  # fmt: skip
+GROUPS = {
+    "run": RUN_COMMANDS,
+    "sweep": SWEEP_COMMANDS,
+    "env": ENV_COMMANDS,
+    "compute": COMPUTE_COMMANDS,
+    "dataset": DATASET_COMMANDS,
+    "datastore": DATASTORE_COMMANDS,
+    "model": MODEL_COMMANDS,
+    "service": SERVICE_COMMANDS,
+}
 EVERY = [*COMMANDS[:7], *(f"{group} {name}" for group, names in GROUPS.items() for name in names)]
 
 
@@ -69,6 +97,7 @@ def test_every_command_explains_itself_and_offers_json(lapis: Lapis, command: st
     said = lapis(*command.split(), "--help")
     assert said.status == 0
     assert f"Usage: lapis {command}" in said.out and "--json" in said.out
+    assert lapis(*command.split(), "-h") == said
 
 
 def test_help_is_quick_as_it_loads_nothing_heavy() -> None:
@@ -97,3 +126,32 @@ def test_with_json_a_usage_error_is_a_document_too(lapis: Lapis) -> None:
     assert said.status == 2
     assert said.json["error"]["code"] == "Usage" and "--fly" in said.json["error"]["message"]
     assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"), [("", COMMANDS), ("run s", ["submit", "show"]), ("run submit --ta", ["--tag", "--target"])]
+)
+def test_bash_completes_commands_and_options_as_the_docs_say(typed: str, offered: list[str], tmp_path: Path) -> None:
+    program = tmp_path / "lapis"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m lapis.cli "$@"\n')
+    program.chmod(0o755)
+    words = ["lapis", *typed.split(" ")]
+    typing = (
+        'eval "$(_LAPIS_COMPLETE=source_bash lapis)"; '
+        f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _lapis_completion lapis; "
+        'printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", typing], env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=60
+    )
+    assert (done.stderr, sorted(done.stdout.split())) == ("", sorted(offered))
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_get_a_script_too(shell: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "lapis.cli"], env={**os.environ, "_LAPIS_COMPLETE": f"source_{shell}"},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0 and f"_LAPIS_COMPLETE=complete_{shell}" in done.stdout

@@ -98,7 +98,7 @@ def test_show_tells_all_about_a_run(lapis: Lapis, finished: Finished) -> None:
     assert {"name": "outputs/model.bin", "size": 2_000_000} in about["files"]
     loss = next(metric for metric in about["metrics"] if metric["name"] == "loss")
     assert (loss["count"], loss["last"], loss["min"], loss["max"]) == (2, 0.25, 0.25, 0.5)
-    assert f"/runs/{finished.id}#key=" in about["portal_url"]
+    assert about["portal_url"].endswith(f"/runs/{finished.id}")
 
     shown = lapis("run", "show", *finished.where, finished.id).out
     for words in ("First try", "Completed: Ended with exit code 0", "team=a", "outputs/model.bin", about["portal_url"]):
@@ -195,3 +195,32 @@ def test_archive_hides_a_run_until_it_is_undone(lapis: Lapis, here: Workspace) -
     assert ids(lapis("run", "list", "--json")) == []
     assert lapis("run", "archive", "--undo", "old").out == "Run old is in lists again.\n"
     assert ids(lapis("run", "list", "--json")) == ["old"]
+
+
+def test_a_run_is_found_by_a_part_of_its_id_or_as_the_latest(lapis: Lapis, finished: Finished) -> None:
+    for part in ("latest", finished.id[:-3], finished.id[-8:]):
+        assert lapis("run", "show", *finished.where, "--json", part).json["id"] == finished.id
+    unknown = lapis("run", "show", *finished.where, "no-such")
+    assert unknown.status == 1 and "No run with id 'no-such'" in unknown.err
+
+
+def test_a_part_of_several_ids_is_not_enough(lapis: Lapis, here: Workspace) -> None:
+    assert "there is no latest one" in lapis("run", "show", "latest").err
+    for number in (1, 2):
+        Experiment(here, "trial").start_logging(run_id=f"same-{number}").complete()
+    said = lapis("run", "show", "same-")
+    assert said.status == 1 and "2 runs have ids like 'same-': same-2, same-1. Say more of it." in said.err
+
+
+def test_runs_are_compared_by_what_they_logged_and_what_differs(lapis: Lapis, here: Workspace) -> None:
+    for number in (1, 2):
+        run = Experiment(here, "trial").start_logging(run_id=f"run-{number}", display_name=f"try {number}")
+        run.log("loss", 0.5 / number)
+        run.complete()
+    lines = lapis("run", "compare", "run-1", "run-2").out.splitlines()
+    assert lines[0].split() == ["run-1", "run-2"]
+    assert "Metric loss  0.5    0.25" in lines and not [line for line in lines if line.startswith("Experiment")]
+    assert [each["metrics"] for each in lapis("run", "compare", "--json", "run-1", "run-2").json["runs"]] == [
+        {"loss": 0.5},
+        {"loss": 0.25},
+    ]

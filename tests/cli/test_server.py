@@ -108,7 +108,13 @@ def test_stop_without_a_server_has_nothing_to_do(lapis: Lapis, home: Home) -> No
 def test_stop_says_what_it_stopped(lapis: Lapis, home: Home) -> None:
     home.start()
     address = lapis("status", "--json").json["address"]
-    assert lapis("stop", "--json").json == {"stopped": True, "address": address, "active_runs": 0, "services": 0}
+    assert lapis("stop", "--json").json == {
+        "stopped": True,
+        "address": address,
+        "active_runs": 0,
+        "services": 0,
+        "failed_services": 0,
+    }
     assert home.server_pid is None
 
 

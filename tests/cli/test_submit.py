@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lapis.sdk.environments.environment import Environment
 from lapis.sdk.runs.run import Run
 from lapis.sdk.workspace.workspace import Workspace
 from lapis.testing import Home
@@ -129,3 +130,36 @@ def test_a_large_upload_is_told_in_lines_where_no_terminal_is(start: Start, here
     told = [line for line in err.splitlines() if line.startswith("Sending the snapshot: ")]
     assert len(told) == 10 and told[-1] == "Sending the snapshot: 40.0 MB of 40.0 MB"
     assert out.startswith("{") and "Sending" not in out
+
+
+def test_a_run_goes_to_a_target_on_nodes_with_a_distribution(lapis: Lapis, here: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import os; print('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'])")
+    lapis("compute", "create", "cluster", "--max-nodes", "2")
+    where = ["--target", "cluster", "--nodes", "2", "--distribution", "pytorch"]
+    said = lapis("run", "submit", "--json", "-f", *where, "train.py")
+    assert (said.status, said.json["status"], said.json["target"]) == (0, "Completed", "cluster")
+    assert "of 2" in lapis("run", "logs", said.json["id"]).out
+
+
+def test_an_environment_is_a_registered_one_or_a_file(lapis: Lapis, here: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import os; print('it is', os.environ['COLOUR'])")
+    environment = Environment("mine")
+    environment.python.user_managed_dependencies = True
+    environment.register(here)
+    said = lapis("run", "submit", "-f", "--environment", "mine:1", "--env", "COLOUR=blue", "train.py")
+    assert said.status == 0 and "it is blue" in said.out
+    unknown = lapis("run", "submit", "--environment", "yours", "train.py")
+    assert unknown.status == 1 and "Environment 'yours' could not be found" in unknown.err
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--distribution", "ring"], "'ring' is not known. Known: mpi, pytorch, tensorflow"),
+        (["--processes", "2"], "say which processes with --distribution"),
+        (["--distribution", "tensorflow", "--processes", "2"], "one worker on each node"),
+    ],
+)
+def test_what_cannot_be_distributed_is_told(lapis: Lapis, here: Workspace, options: list[str], why: str) -> None:
+    said = lapis("run", "submit", *options, "train.py")
+    assert said.status == 2 and why in said.err

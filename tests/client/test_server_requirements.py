@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from lapis.client import server_requirements
-from lapis.client.server_requirements import EXTRAS, NEEDED, installed_versions, lacking
+from lapis.client.server_requirements import EXTRAS, NEEDED, lacking
+from lapis.machine.installed_packages import installed_versions
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

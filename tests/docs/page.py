@@ -1,7 +1,8 @@
 """Runs the Python blocks of a page of documentation, top to bottom, as one program: `python page.py docs/runs.md`.
 
-A comment in front of a block says when it is something else: `<!-- not run -->`, or `<!-- file: train.py -->` for the
-content of a file, which is then written. A text block right after a block is what it prints; `...` stands for anything.
+A comment in front of a block says when it is not run: `<!-- not run -->`. A block below a line that is nothing but a
+file's name, such as "`train.py`:", is the content of that file, which is then written. A text block right after a block
+is what it prints; `...` stands for anything.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 _FENCE = re.compile(
-    r"^(?:<!-- (?P<remark>not run|file: (?P<file>[^ ]+)) -->\n)?"
-    r"```python\n(?P<code>.*?)^```$"
+    r"^(?:<!-- (?P<remark>not run) -->\n|`(?P<file>[^`\n]+)`:\n\n)?"
+    r"```(?:python|(?(file)csv|python))\n(?P<code>.*?)^```$"
     r"(?:\n+```text\n(?P<prints>.*?)^```$)?",
     re.DOTALL | re.MULTILINE,
 )
@@ -30,7 +31,7 @@ class Block(NamedTuple):
 
     @property
     def runs(self) -> bool:
-        return not self.remark
+        return not self.remark and not self.file
 
 
 def blocks(text: str) -> list[Block]:

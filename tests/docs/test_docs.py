@@ -56,7 +56,8 @@ print(1)
 ```python
 print(2)
 ```
-<!-- file: a/b.py -->
+`a/b.py`:
+
 ```python
 print(3)
 ```
@@ -64,11 +65,11 @@ print(3)
 echo 4
 ```
 """
-    found = [(block.line, block.code, block.remark, block.prints) for block in blocks(page)]
+    found = [(block.line, block.code, block.remark, block.file, block.prints) for block in blocks(page)]
     assert found == [
-        (3, "print(1)\n", "", "1\n"),
-        (11, "print(2)\n", "not run", None),
-        (15, "print(3)\n", "file: a/b.py", None),
+        (3, "print(1)\n", "", "", "1\n"),
+        (11, "print(2)\n", "not run", "", None),
+        (16, "print(3)\n", "", "a/b.py", None),
     ]
 
 
@@ -100,25 +101,6 @@ def test_every_error_class_is_in_the_tree_of_the_errors_page() -> None:
 
     text = (ROOT / "docs" / "errors.md").read_text()
     assert [cls.__name__ for cls in BY_CODE.values() if f"`{cls.__name__}`" not in text] == []
-
-
-def test_every_file_named_in_the_life_of_a_run_exists() -> None:
-    text = (ROOT / "docs" / "life-of-a-run.md").read_text()
-    files = set(re.findall(r"`((?:\w+/)*\w+\.py)`", text))
-    assert len(files) >= 10
-    assert sorted(file for file in files if not (SOURCE / file).is_file() and not (ROOT / file).is_file()) == []
-
-
-def test_every_function_named_beside_a_file_is_in_it() -> None:
-    """A row of the table names a file and then functions of it."""
-    rows = re.findall(
-        r"^\| \d+ \| `([\w/]+\.py)` \| ([^|]+) \|", (ROOT / "docs" / "life-of-a-run.md").read_text(), re.M
-    )
-    assert len(rows) >= 10
-    for file, functions in rows:
-        code = (SOURCE / file).read_text()
-        for name in re.findall(r"`(?:\w+\.)*(\w+)\(\)`", functions):
-            assert re.search(rf"\b(def|class) {name}\b", code), f"{file} has no {name}()"
 
 
 def test_the_states_of_a_run_are_told_as_they_are() -> None:

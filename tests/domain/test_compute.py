@@ -82,7 +82,7 @@ def test_a_new_node_takes_the_lowest_free_number() -> None:
     [
         ("a", "STANDARD_D2_V2", 0, 1, "cannot be named 'a'"),
         ("has space", "STANDARD_D2_V2", 0, 1, "cannot be named"),
-        ("x" * 17, "STANDARD_D2_V2", 0, 1, "cannot be named"),
+        ("x" * 25, "STANDARD_D2_V2", 0, 1, "cannot be named"),
         ("ok", "STANDARD_D2_V9", 0, 1, "no VM size 'STANDARD_D2_V9'. Near it: Standard_D2_v"),
         ("ok", "STANDARD_D2_V2", 2, 1, "cannot have 2 to 1 nodes"),
         ("ok", "STANDARD_D2_V2", 0, 0, "cannot have 0 to 0 nodes"),

@@ -214,7 +214,7 @@ def test_an_unknown_field_is_refused_at_the_door_and_left_out_of_what_is_stored(
     assert refused(Search, {"spec": {}, "trial": trial}).startswith("search.trial.job has no field 'server'.")
 
 
-@pytest.mark.parametrize(("field", "value"), [("service", {"id": "s"}), ("resumes", "other"), ("wrong", ["x"])])
+@pytest.mark.parametrize(("field", "value"), [("service", {"id": "s"}), ("wrong", ["x"])])
 def test_what_the_server_sets_nobody_else_does(field: str, value: Any) -> None:
     assert refused(Job, {"script": "train.py", field: value}) == f"job.{field} is set by the server."
 

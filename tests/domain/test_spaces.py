@@ -139,8 +139,3 @@ def test_a_conditional_parameter_is_there_only_if_its_condition_holds() -> None:
 def test_parameters_become_arguments_with_or_without_dashes() -> None:
     arguments = spaces.as_arguments({"--batch-size": 32, "lr": 0.5, "epochs": 65.0, "name": "a b"})
     assert arguments == ["--batch-size", "32", "--lr", "0.5", "--epochs", "65", "--name", "a b"]
-
-
-def test_a_sampled_argument_takes_the_place_of_a_fixed_one() -> None:
-    fixed = ["--data", "x", "--lr", "0.1", "--flag", "--lr=3", "--batch", "--end"]
-    assert spaces.without(fixed, ["lr", "--batch"]) == ["--data", "x", "--flag", "--end"]

@@ -146,7 +146,10 @@ def test_an_unknown_compute_target_is_told_with_the_known_ones(experiment: Exper
     with pytest.raises(ComputeTargetException) as caught:
         experiment.submit(ScriptRunConfig(source, script="train.py", compute_target="gpu-clustr"))
     workspace = experiment.workspace.name
-    assert message_of(caught) == f"No compute target named 'gpu-clustr' in workspace '{workspace}'. Known: local."
+    assert (
+        message_of(caught)
+        == f"ComputeTargetNotFound: No compute target named 'gpu-clustr' in workspace '{workspace}'. Known: local."
+    )
     config = ScriptRunConfig(source, script="train.py")
     config.run_config.target = "cpu-cluster"
     with pytest.raises(ComputeTargetException, match="'cpu-cluster'"):

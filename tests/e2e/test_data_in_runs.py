@@ -473,7 +473,11 @@ def test_data_in_a_run_configuration_is_as_good_as_in_arguments(
     ("data", "outputs", "says"),
     [
         ({"x": Data()}, {}, "data\\['x'\\] of the run configuration does not say where"),
-        ({"x": Data(DataLocation(dataset=DatasetSection(None, "no")))}, {}, "No dataset named 'no'"),
+        (
+            {"x": Data(DataLocation(dataset=DatasetSection(None, "no")))},
+            {},
+            'Cannot find dataset registered with name "no"',
+        ),
         ({}, {"x": OutputData(mechanism="hdfs")}, "mounted or uploaded, not 'hdfs'"),
     ],
 )

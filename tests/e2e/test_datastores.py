@@ -66,10 +66,10 @@ def test_two_workspaces_share_no_file(workspace: Workspace, folder: Path, tmp_pa
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda ws: Datastore(ws, "nope"), "No datastore named 'nope' .*Known: workspaceblobstore"),
+        (lambda ws: Datastore(ws, "nope"), "Datastore 'nope' could not be found .*Known: workspaceblobstore"),
         (lambda ws: Datastore.get(ws, None), "datastore_name must be text"),
         (lambda ws: Datastore("ws", "x"), "workspace must be a Workspace, not str"),
-        (lambda ws: ws.set_default_datastore("nope"), "No datastore named 'nope'"),
+        (lambda ws: ws.set_default_datastore("nope"), "Datastore 'nope' could not be found"),
         (lambda ws: Datastore.register_folder(ws, "a-b", "."), "Datastore name 'a-b'"),
         (lambda ws: Datastore.register_folder(ws, "gone", "no/such/folder"), "'gone' needs a folder"),
         (lambda ws: Datastore.register_folder(ws, "workspaceblobstore", "."), "belongs to the workspace"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from azureml.core import Experiment, ScriptRunConfig, Workspace
+from azureml.core import Dataset, Experiment, ScriptRunConfig, Workspace
 from azureml.core.runconfig import RunConfiguration
 from azureml.exceptions import ActivityFailedException, UserErrorException
 from lapis.sdk.environments.environment_resolution import resolve
@@ -45,6 +45,37 @@ def test_azureml_is_there_in_every_environment(finish: Submit, wheels: Path) -> 
         "from azureml.core import Run; Run.get_context().log('one', 1)", environment=environment_of(wheels, "lapistoy")
     )
     assert run.get_metrics() == {"one": 1}
+
+
+def test_a_table_for_an_environment_that_cannot_read_it_is_refused_at_submit(
+    experiment: Experiment, workspace: Workspace, wheels: Path, script: Callable[..., str], tmp_path: Path
+) -> None:
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
+    store = workspace.get_default_datastore()
+    store.upload_files([str(tmp_path / "rows.csv")])
+    table = Dataset.Tabular.from_delimited_files((store, "rows.csv"))
+    made = environment_of(wheels, "lapistoy==1.0")
+    config = ScriptRunConfig(script("print(1)"), "train.py", arguments=[table.as_named_input("rows")], environment=made)
+    with pytest.raises(UserErrorException, match="'rows'.* environment 'toy' has no pandas and no pyarrow"):
+        experiment.submit(config)
+    assert list(experiment.get_runs()) == []
+    make_wheel(wheels, "pandas", "1.0")
+    make_wheel(wheels, "pyarrow", "1.0")
+    for package in ("pandas", "pyarrow"):
+        made.python.conda_dependencies.add_pip_package(package)
+    run: Any = experiment.submit(config)
+    run.wait_for_completion()
+
+
+@pytest.mark.parametrize(("asked", "becomes"), [("2.7", "python=3.7"), ("3.15", "python=3.1")])
+def test_a_python_that_is_not_there_is_told_at_submit(
+    asked: str, becomes: str, experiment: Experiment, wheels: Path, script: Submit, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = environment_of(wheels, "lapistoy==2.0")
+    made.python.conda_dependencies.set_python_version(asked)
+    run = experiment.submit(ScriptRunConfig(script("print(1)"), "train.py", environment=made))
+    assert f"Lapis: environment 'toy': python={asked} -> {becomes}" in capsys.readouterr().err
+    run.cancel()
 
 
 def test_the_build_log_and_the_lock_stay_with_the_run(finish: Submit, wheels: Path, tmp_path: Path) -> None:

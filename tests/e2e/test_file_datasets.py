@@ -411,7 +411,7 @@ def test_a_forgotten_name_is_gone_with_all_versions_and_the_data_stays(store: An
     made.unregister_all_versions()
     assert made.id is None and made.name is None
     assert workspace.datasets == {}
-    with pytest.raises(UserErrorException, match="No dataset named 'x'"):
+    with pytest.raises(UserErrorException, match='Cannot find dataset registered with name "x"'):
         Dataset.get_by_name(workspace, "x")
     assert from_files((store, "up")).to_path()
 
@@ -419,8 +419,11 @@ def test_a_forgotten_name_is_gone_with_all_versions_and_the_data_stays(store: An
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda ws: Dataset.get_by_name(ws, "nope"), "No dataset named 'nope' in this workspace. Known: x"),
-        (lambda ws: Dataset.get_by_name(ws, "x", version=7), "has no version 7. It has: 1"),
+        (
+            lambda ws: Dataset.get_by_name(ws, "nope"),
+            'Cannot find dataset registered with name "nope" in the workspace. Known: x',
+        ),
+        (lambda ws: Dataset.get_by_name(ws, "x", version=7), r"\(version: 7\) in the workspace. It has: 1"),
         (lambda ws: Dataset.get_by_name(ws, "x", version="new"), "version must be a number or 'latest'"),
         (lambda ws: Dataset.get_by_name(ws, ""), "Dataset name ''"),
         (lambda ws: Dataset.get_by_id(ws, "no-such-id"), "'no-such-id'"),

@@ -240,13 +240,8 @@ print(json.dumps({"loss": losses, "weights": weights, "size": hvd.size()}))
 
 
 def test_horovod_is_compiled_once_and_trains_over_mpi(cluster: str, finish: Callable[..., Any]) -> None:
-    for command, package in (
-        ("mpirun", "openmpi-bin"),
-        ("/usr/lib/*/openmpi/include/mpi.h", "libopenmpi-dev"),
-        ("cmake", "cmake"),
-        ("g++", "g++"),
-    ):
-        need(command, package)
+    need("g++", "g++")
+    need("make", "make")
     run = finish(
         HOROVOD, compute_target=cluster, environment=with_packages(["tensorflow-cpu==2.15.1", "horovod==0.19.5"]),
         distributed_job_config=MpiConfiguration(process_count_per_node=1, node_count=2),

@@ -62,7 +62,7 @@ def test_the_stacks_of_every_rank_are_kept_with_the_run(
     home: Home, script: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not shutil.which("py-spy", path=os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])):
-        lacking("py-spy is not installed (pip install 'lapis-ml[debug]')")
+        lacking("py-spy is not installed")
     workspace = Workspace.from_config()
     ComputeTarget.create(workspace, "nodes", AmlCompute.provisioning_configuration(max_nodes=2))
     config = ScriptRunConfig(

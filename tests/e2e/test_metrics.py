@@ -118,7 +118,7 @@ def test_numbers_of_numpy_are_numbers(logged: Callable[[str], Any]) -> None:
         "run.log('zero dimensions', numpy.array(2.5)); run.log('text', numpy.str_('x'))\n"
         "run.log_list('array', numpy.array([1.5, 2.5])); run.log_list('mixed', [numpy.int8(1), 2, 'three'])\n"
         "run.log_row('row', a=numpy.float64(1.25), b=numpy.uint8(7))\n"
-        "run.log_table('table', {'x': numpy.arange(3), 'y': [numpy.float16(0.5)]})\n"
+        "run.log_table('table', {'x': numpy.arange(3), 'y': [numpy.float16(0.5)] * 3})\n"
         "run.log('stepped', 1.0, step=numpy.int64(4))\n"
         "run.log_confusion_matrix('matrix', {'class_labels': ['a'], 'matrix': numpy.array([[4]])})\n"
     )
@@ -133,7 +133,7 @@ def test_numbers_of_numpy_are_numbers(logged: Callable[[str], Any]) -> None:
         "array": [1.5, 2.5],
         "mixed": [1, 2, "three"],
         "row": {"a": 1.25, "b": 7},
-        "table": {"x": [0, 1, 2], "y": [0.5]},
+        "table": {"x": [0, 1, 2], "y": [0.5, 0.5, 0.5]},
         "stepped": 1.0,
     }
 

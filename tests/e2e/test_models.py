@@ -131,13 +131,13 @@ def test_wrong_input_is_told_before_anything_is_registered(
         Model.register(workspace, "nothing.pkl", "m")
     with pytest.raises(UserErrorException, match="Model name '../m' cannot be used"):
         Model.register(workspace, str(model_file), "../m")
-    with pytest.raises(UserErrorException, match="model_framework cannot be 'Caffe'. Known: Custom, TensorFlow"):
-        Model.register(workspace, str(model_file), "m", model_framework="Caffe")
+    with pytest.raises(UserErrorException, match="model_framework is text, such as Model.Framework.PYTORCH, not 3"):
+        Model.register(workspace, str(model_file), "m", model_framework=3)  # type: ignore[arg-type]
     (tmp_path / "empty").mkdir()
     with pytest.raises(WebserviceException, match="is empty"):
         Model.register(workspace, str(tmp_path / "empty"), "m")
     run: Run = experiment.start_logging()
-    with pytest.raises(ModelNotFoundException, match="has no file or folder 'outputs/none'"):
+    with pytest.raises(ModelNotFoundException, match="Could not locate the provided model_path outputs/none"):
         run.register_model("m", "outputs/none")
     run.complete()
     with pytest.raises(ModelNotFoundException, match="No model named 'm' in workspace"):

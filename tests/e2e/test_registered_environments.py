@@ -81,7 +81,7 @@ def test_labels_lead_to_versions_and_move(workspace: Workspace) -> None:
 
 def test_what_is_not_there_is_named_with_what_is(workspace: Workspace) -> None:
     Environment("mine").register(workspace)
-    with pytest.raises(NotFound, match="No environment named 'mein'.*Registered: mine"):
+    with pytest.raises(NotFound, match="Environment 'mein' could not be found.*Registered: mine"):
         Environment.get(workspace, "mein")
     with pytest.raises(NotFound, match="no version 7. Known versions: 1"):
         Environment.get(workspace, "mine", version="7")

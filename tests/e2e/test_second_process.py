@@ -40,7 +40,7 @@ assert submitted.get_metrics() == {{"n": 3}}, submitted.get_metrics()
 submitted.download_file("outputs/made.txt", "fetched.txt")
 assert open("fetched.txt").read() == "made"
 assert [r.id for r in experiment.get_runs(tags={{"a": "b"}})] == [submitted.id]
-failing = experiment.submit(ScriptRunConfig("source", command=["python", "-c", "raise ValueError('no')"]))
+failing = experiment.submit(ScriptRunConfig("source", command=["python", "-c", "\\"raise ValueError('no')\\""]))
 try: failing.wait_for_completion()
 except Exception as error: assert "ValueError: no" in str(error), error
 else: raise AssertionError("it did not fail")

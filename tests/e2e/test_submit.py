@@ -49,12 +49,12 @@ def test_names_in_arguments_are_replaced_by_the_jobs_variables(finish: Submit) -
     assert printed_json(run) == [run.id, "to/trial/x", "$NOT_A_VARIABLE", "5$"]
 
 
-def test_a_command_as_a_list_runs_without_a_shell(experiment: Experiment, script: Submit) -> None:
+def test_a_command_as_a_list_is_joined_with_spaces_and_run_by_a_shell(experiment: Experiment, script: Submit) -> None:
     folder = script("import sys; print(sys.argv[1:])")
-    config = ScriptRunConfig(folder, command=["python", "train.py", "a;b", "$AZUREML_ARM_PROJECT_NAME"])
-    run = experiment.submit(config)
+    command = ["python train.py", "--x", 3, "'a b'", "$AZUREML_ARM_PROJECT_NAME", "&&", "echo", "done"]
+    run = experiment.submit(ScriptRunConfig(folder, command=command))
     run.wait_for_completion()
-    assert printed(run) == "['a;b', 'trial']\n"
+    assert printed(run) == "['--x', '3', 'a b', 'trial']\ndone\n"
 
 
 def test_a_command_as_text_is_a_shell_line(experiment: Experiment, script: Submit) -> None:
@@ -351,23 +351,30 @@ def test_the_scripts_own_last_lines_are_in_the_exception(submit: Submit) -> None
     run = submit("print('epoch 1')\nraise ValueError('the loss is NaN')")
     with pytest.raises(ActivityFailedException) as caught:
         run.wait_for_completion()
-    assert "exit code 1" in str(caught.value)
-    assert "ValueError: the loss is NaN" in str(caught.value)
-    assert "epoch 1" in caught.value.error_details
+    said = caught.value.message
+    assert said.startswith("Traceback (most recent call last):\n") and "ValueError: the loss is NaN\n" in said
+    assert json.loads(said.split("Activity Failed:\n")[1]) == json.loads(caught.value.error_details)
+    told = json.loads(caught.value.error_details)["error"]
+    headline, ended = told["message"].split("\n")
+    assert (told["code"], headline) == ("UserError", "User program failed with ValueError: the loss is NaN")
+    assert ended == "Ended with exit code 1. Its log is user_logs/std_log.txt."
+    assert run.get_details()["error"]["error"]["message"].startswith(headline)
+    assert "epoch 1" in run.get_details()["error"]["error"]["lastLines"]
     assert run.wait_for_completion(raise_on_error=False)["status"] == "Failed"
 
 
 def test_an_exit_code_is_told(finish: Submit) -> None:
     run = finish("import sys; sys.exit(41)")
     error = run.get_details()["error"]["error"]
-    assert (run.get_status(), error["code"], error["exitCode"]) == ("Failed", "ExitCode", 41)
-    assert error["message"] == "Ended with exit code 41. It printed nothing."
+    assert (run.get_status(), error["code"], error["exitCode"]) == ("Failed", "UserError", 41)
+    assert error["message"] == "User program failed with exit code 41. It printed nothing."
+    assert error["innerError"] == {"code": "ExitCode"}
 
 
 def test_a_signal_is_told_by_its_name(finish: Submit) -> None:
     run = finish("import os, signal; print('so far'); os.kill(os.getpid(), signal.SIGSEGV)")
     error = run.get_details()["error"]["error"]
-    assert (run.get_status(), error["code"], error["signal"]) == ("Failed", "Signal", int(signal.SIGSEGV))
+    assert (run.get_status(), error["innerError"]["code"], error["signal"]) == ("Failed", "Signal", int(signal.SIGSEGV))
     assert "SIGSEGV" in error["message"] and "so far" in error["message"]
 
 
@@ -375,15 +382,15 @@ def test_running_out_of_memory_is_told(finish: Submit) -> None:
     limit = "import resource; resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))\n"
     run = finish(limit + "print('allocating'); x = bytearray(1 << 30)")
     error = run.get_details()["error"]["error"]
-    assert (run.get_status(), error["code"]) == ("Failed", "OutOfMemory")
-    assert error["message"].startswith("Out of memory")
+    assert (run.get_status(), error["innerError"]["code"]) == ("Failed", "OutOfMemory")
+    assert error["message"].startswith("User program failed with MemoryError\nOut of memory")
 
 
 def test_a_command_that_is_not_there_is_told(experiment: Experiment, script: Submit) -> None:
     run = experiment.submit(ScriptRunConfig(script(""), command=["no-such-program", "x"]))
     run.wait_for_completion(raise_on_error=False)
     assert run.get_status() == "Failed"
-    assert "no-such-program: No such file" in run.get_details()["error"]["error"]["message"]
+    assert "no-such-program: command not found" in run.get_details()["error"]["error"]["message"]
 
 
 def test_a_run_is_stopped_after_its_longest_duration(finish: Submit) -> None:
@@ -600,7 +607,8 @@ def test_a_script_can_begin_runs_of_its_own(workspace: Workspace, finish: Submit
 def test_a_script_that_calls_fail_has_failed_whatever_its_exit_code(finish: Submit) -> None:
     run = finish("from azureml.core import Run; Run.get_context().fail('no data', error_code='NoData')")
     assert run.get_status() == "Failed"
-    assert run.get_details()["error"]["error"] == {"code": "NoData", "message": "no data"}
+    error = run.get_details()["error"]["error"]
+    assert (error["code"], error["message"]) == ("NoData", "no data")
 
 
 def test_a_script_that_calls_complete_and_then_fails_has_failed(finish: Submit) -> None:

@@ -167,7 +167,7 @@ def test_the_same_seed_tries_the_same_again(search: Search) -> None:
     assert "with seed 7" in log_of(runs[0])
 
 
-def test_an_estimator_is_searched_over_in_place_of_its_parameters(experiment: Experiment, script: Any) -> None:
+def test_sampled_arguments_come_after_the_fixed_ones_of_an_estimator(experiment: Experiment, script: Any) -> None:
     estimator = Estimator(
         source_directory=script(TRAIN), entry_script="train.py", compute_target="local", user_managed=True,
         script_params={"--lr": 0.5, "--data": "here"},
@@ -180,7 +180,8 @@ def test_an_estimator_is_searched_over_in_place_of_its_parameters(experiment: Ex
     run = experiment.submit(config)
     run.wait_for_completion()
     best = run.get_best_run_by_primary_metric()
-    assert best.get_details()["runDefinition"]["arguments"] == ["--data", "here", "--lr", "0.3", "--batch-size", "8"]
+    fixed, sampled = ["--lr", "0.5", "--data", "here"], ["--lr", "0.3", "--batch-size", "8"]
+    assert best.get_details()["runDefinition"]["arguments"] == [*fixed, *sampled]  # the last of a name wins
 
 
 def test_a_command_gets_the_parameters_too(experiment: Experiment, script: Any) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from azureml.core import Experiment, Run, Workspace
 from azureml.exceptions import UserErrorException, WorkspaceException
+from lapis.client import local_server
 from lapis.testing import Home
 
 
@@ -57,12 +58,24 @@ def test_two_groups_may_use_one_name_and_get_asks_which(name: str) -> None:
     assert one != two
 
 
-def test_a_workspace_that_is_not_there_is_told_with_those_that_are(name: str) -> None:
+def test_a_workspace_that_is_not_there_is_made_on_ones_own_server(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    made = Workspace.get(name=name)
+    assert f"Lapis: made workspace '{name}' on the local server." in capfd.readouterr().err
+    assert Workspace.get(name) == made and capfd.readouterr().err == ""
+    other = Workspace("s", "g", name)
+    assert (other.subscription_id, other.resource_group) == ("s", "g") and other != made
+    assert Workspace("s", "g", name) == other
+
+
+def test_on_a_server_of_others_it_is_told_with_those_that_are(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     Workspace.create(name, show_output=False)
+    monkeypatch.setenv("LAPIS_SERVER", local_server.client().endpoint.find()[0])
     with pytest.raises(WorkspaceException, match=f"'not-there'.*{name}"):
         Workspace.get("not-there")
     with pytest.raises(WorkspaceException, match="'not-there' in resource group 'g'"):
         Workspace("s", "g", "not-there")
+    with pytest.raises(WorkspaceException, match=f"'{name}'"):
+        Workspace.get(name, id="another")
 
 
 @pytest.mark.parametrize("wrong", ["", "x", "has spaces", "-dash", "x" * 34, "ü", "a/b", 5, None])
@@ -114,8 +127,7 @@ def test_a_deleted_workspace_is_gone_unless_something_lives_in_it(name: str, tmp
         made.delete()
     run.complete()
     made.delete()
-    with pytest.raises(WorkspaceException, match=f"'{name}'"):
-        Workspace.get(name)
+    assert name not in Workspace.list("local")
     again = Workspace.create(name, show_output=False)
     assert again.experiments == {}
 

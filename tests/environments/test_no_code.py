@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
+import pickle
 import zipfile
+import zlib
+from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
@@ -47,7 +53,7 @@ def test_framework_and_files_choose_the_runtime(framework: str, files: list[str]
         ("PyTorch", ["model.pt"], "A model of framework 'PyTorch' is not served without code"),
         ("Onnx", ["a.onnx", "b.onnx"], "An ONNX model is one .onnx file. This one has a.onnx, b.onnx."),
         ("TensorFlow", ["model.ckpt.meta"], "a folder with saved_model.pb, or one Keras file .* has model.ckpt.meta"),
-        ("ScikitLearn", ["a.txt", "b.txt"], "is one file of joblib or pickle. This one has a.txt, b.txt"),
+        ("ScikitLearn", ["a.txt", "b.txt"], "is one file of joblib, pickle or dill. This one has a.txt, b.txt"),
     ],
 )
 def test_what_cannot_be_served_is_told_with_the_files_that_are_there(
@@ -119,5 +125,8 @@ def test_a_keras_file_says_its_keras_which_says_the_tensorflow(keras: str, tenso
     assert tensorflow_of_keras_file(b"PK damaged") is None
 
 
-def test_a_compressed_pickle_does_not_tell() -> None:
+@pytest.mark.parametrize("pack", [zlib.compress, gzip.compress, bz2.compress, lzma.compress])
+def test_a_compressed_pickle_tells_its_version_too(pack: Callable[[bytes], bytes]) -> None:
+    stored = pickle.dumps({"_sklearn_version": "1.3.2"})
+    assert scikit_learn_of_pickle(stored) == scikit_learn_of_pickle(pack(stored)) == "1.3.2"
     assert scikit_learn_of_pickle(b"x\x9c\x01\x02") is None

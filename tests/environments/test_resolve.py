@@ -74,6 +74,26 @@ def test_the_same_recipe_gives_the_same_hash_and_another_one_another(shop: Shop)
     assert shop.lock("toy==2.0").hash == shop.lock("toy>=2").hash != shop.lock("toy==1.0").hash
 
 
+def test_what_lapis_adds_gives_way_to_what_was_asked_for(shop: Shop) -> None:
+    def locked(*asked: str, **wished: tuple[str, ...]) -> str:
+        recipe = replace(shop.recipe(*asked), **wished)
+        return resolve(recipe, this_python(), shop.told.append, root=shop.root).packages
+
+    assert "toy==1.0" in locked("toy", if_possible=("toy<2",))
+    assert "toy==2.0" in locked("toy==2.0", if_possible=("toy<2",)), "a limit goes"
+    assert "toy==1.0" in locked("toy", if_possible=("toy<2",), as_submitter=("toy==7.5",)), (
+        "a version nobody has goes first"
+    )
+    assert "not-there" not in locked("toy", "not-there", optional=("not-there",)), "an addition goes"
+
+
+def test_versions_of_the_submitting_python_are_told(shop: Shop) -> None:
+    recipe = replace(shop.recipe("toy"), as_submitter=("toy==1.0", "unused==3.0"), if_possible=("toy<1",))
+    lock = resolve(recipe, this_python(), shop.told.append, root=shop.root)
+    assert "toy==1.0" in lock.packages
+    assert lock.notices == ("As in the Python that submits, so that what it pickled can be read: toy 1.0.",)
+
+
 def test_constraints_hold_without_installing_anything(shop: Shop) -> None:
     recipe = replace(shop.recipe("toy"), constraints=("toy<2", "served<1"))
     lock = resolve(recipe, this_python(), shop.told.append, root=shop.root)

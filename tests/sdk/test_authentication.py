@@ -49,7 +49,7 @@ def test_every_way_to_sign_in_sends_the_servers_token(way: Any, arguments: dict[
 
 def test_no_way_to_sign_in_is_left_out() -> None:
     classes = {value for value in vars(authentication).values() if inspect.isclass(value)}
-    assert classes == {*WAYS, AzureMLTokenAuthentication, Audience}
+    assert classes == {*WAYS, AzureMLTokenAuthentication, Audience, AuthenticationException}
 
 
 @pytest.mark.parametrize(("way", "arguments"), WAYS.items())

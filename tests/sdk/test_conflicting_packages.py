@@ -37,7 +37,7 @@ def test_folders_that_hold_no_packages_are_not_searched(tmp_path: Path) -> None:
 
 
 def test_files_among_our_own_are_found(tmp_path: Path) -> None:
-    (tmp_path / "azureml" / "_base_sdk_common").mkdir(parents=True)
+    (tmp_path / "azureml" / "_vendor").mkdir(parents=True)
     (tmp_path / "azureml" / "core").mkdir()
     assert microsoft_packages(str(tmp_path / "azureml"), []) == ["azureml-core"]
 

@@ -70,3 +70,30 @@ def test_it_can_be_shown_explained_copied_and_pickled(missing: typing.Any) -> No
     assert "Not there yet" in pydoc.render_doc(missing)
     assert copy.copy(missing) is copy.deepcopy(missing) is missing
     assert pickle.loads(pickle.dumps(missing)) is missing
+
+
+def test_a_package_that_is_not_there_at_all_imports_with_any_module_and_name_of_it() -> None:
+    import azureml.dataprep as dprep
+    from azureml.automl.core.shared import constants
+    from azureml.contrib.pipeline.steps import ParallelRunStep
+    from azureml.train.automl import AutoMLConfig
+    from azureml.train.automl.run import AutoMLRun
+
+    assert not isinstance("a run", (AutoMLRun, ParallelRunStep))
+    with says_not_there_yet("azureml.train.automl.AutoMLConfig"):
+        AutoMLConfig(task="classification")
+    with says_not_there_yet("azureml.automl.core.shared.constants.Metric"):
+        constants.Metric.SCALAR_REGRESSION_SET  # noqa: B018
+    with says_not_there_yet("azureml.dataprep.read_csv"):
+        dprep.read_csv("a.csv")
+    assert not hasattr(dprep, "__wrapped__")
+
+
+def test_an_exception_that_is_not_there_can_be_named_in_an_except_clause() -> None:
+    from azureml.automl.core.shared.exceptions import ClientException
+
+    with pytest.raises(ZeroDivisionError):
+        try:
+            1 / 0  # noqa: B018
+        except ClientException:
+            pass

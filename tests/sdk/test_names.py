@@ -128,3 +128,11 @@ def test_a_script_can_raise_the_limit_of_snapshots(module: str, monkeypatch: pyt
     assert assigned_in.SNAPSHOT_MAX_SIZE_BYTES == 300 * 1024 * 1024
     monkeypatch.setattr(assigned_in, "SNAPSHOT_MAX_SIZE_BYTES", 10**9)
     assert snapshot.SNAPSHOT_MAX_SIZE_BYTES == 10**9
+
+
+@pytest.mark.parametrize("package", ["azureml.train.hyperdrive", "azureml.core.compute", "azureml.core.webservice"])
+def test_a_star_import_leaves_the_names_of_a_notebook_alone(package: str) -> None:
+    names = {"run": "mine", "policy": "mine", "sampling": "mine", "local": "mine"}
+    exec(f"from {package} import *", names)
+    assert {names[name] for name in ("run", "policy", "sampling", "local")} == {"mine"}
+    assert set(names_of_sdk_v1()[package]) <= set(names)

@@ -126,7 +126,7 @@ def test_without_a_cookie_every_page_is_the_page_that_asks_for_the_key(studio: S
         reply = studio.ask("GET", path)
         assert reply.status == 401
         assert "secret-name" not in reply.text
-    assert "This page needs a link" in studio.ask("GET", f"{studio.base}/{run_id}").text
+    assert "This browser does not have the key" in studio.ask("GET", f"{studio.base}/{run_id}").text
 
 
 def test_a_wrong_key_gives_no_cookie(studio: Studio) -> None:

@@ -19,16 +19,20 @@ pytestmark = [pytest.mark.full, pytest.mark.xdist_group("frameworks")]
 
 MAKE = """
 import sys
-import joblib, pandas
+import dill, joblib, numpy, pandas
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 folder = sys.argv[1]
 x, y = load_iris(return_X_y=True)
 joblib.dump(LogisticRegression(max_iter=1000).fit(x, y), folder + "/iris.pkl")
 joblib.dump(LinearRegression().fit([[0.0], [1.0]], [1.0, 3.0]), folder + "/line.joblib")
+joblib.dump(LinearRegression().fit([[0.0], [1.0]], [1.0, 3.0]), folder + "/packed.joblib", compress=3)
+twice = FunctionTransformer(lambda rows: rows * 2)
+with open(folder + "/twice.dill", "wb") as file:
+    dill.dump(make_pipeline(twice, LinearRegression()).fit(numpy.array([[0.0], [1.0]]), [1.0, 3.0]), file)
 table = pandas.DataFrame({"town": ["Rome", "Oslo", "Rome", "Oslo"], "age": [1, 2, 3, 4]})
 encoded = ColumnTransformer([("town", OneHotEncoder(), ["town"])], remainder="passthrough")
 joblib.dump(make_pipeline(encoded, LinearRegression()).fit(table, [10.0, 20.0, 12.0, 22.0]), folder + "/towns.pkl")
@@ -86,3 +90,9 @@ def test_a_pipeline_on_named_columns_gets_a_table(shop: Any) -> None:
     )
     assert by_name["predict"] == pytest.approx([14.0]) and by_place == by_name
     assert lacking["refused"] == "'town' is missing in a row. Expected: rows with the features town, age."
+
+
+@pytest.mark.parametrize("model", ["packed.joblib", "twice.dill"])
+def test_what_joblib_compressed_and_what_dill_stored_is_served_too(shop: Any, model: str) -> None:
+    (answer,) = ask(shop, model, {"data": [[2.0]]})
+    assert answer["predict"] == pytest.approx([5.0])

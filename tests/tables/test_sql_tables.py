@@ -430,7 +430,7 @@ def test_a_registered_database_is_known_by_name(workspace: Workspace, server: in
     assert facts == ("127.0.0.1", databases.DATABASE, databases.USER, str(server), True)
     assert found.user_password == databases.PASSWORD
     found.unregister()
-    with pytest.raises(UserErrorException, match="No datastore named 'shop'"):
+    with pytest.raises(UserErrorException, match="Datastore 'shop' could not be found"):
         Datastore.get(workspace, "shop")
 
 

@@ -1,5 +1,6 @@
 """Ways to sign in."""
 
+from lapis.errors import AuthenticationException as AuthenticationException
 from lapis.sdk.workspace.authentication import AbstractAuthentication as AbstractAuthentication
 from lapis.sdk.workspace.authentication import ArmTokenAuthentication as ArmTokenAuthentication
 from lapis.sdk.workspace.authentication import Audience as Audience

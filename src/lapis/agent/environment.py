@@ -1,4 +1,4 @@
-"""Enters the environment of a run: there already as a rule, built here where this node does not have it."""
+"""Enters the environment of a run, and finds its MPI: there as a rule, installed here where this node has none."""
 
 from __future__ import annotations
 
@@ -7,30 +7,41 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lapis.agent.data import Canceled
+from lapis.domain.job import Mpi
 from lapis.domain.launch import Container, Work
+from lapis.environments import own_open_mpi
 from lapis.environments.build import build_and_hold
 from lapis.environments.resolve import number_of_packages
 from lapis.environments.values import Lock
-from lapis.machine.commands import Stopped
+from lapis.machine.commands import Stopped, Tell
 
 
 def enter(work: Work, log: str, canceled: Callable[[], bool]) -> Work:
-    """The work with the interpreter of its environment, variables that the packages need, and the container if any.
+    """The work with the interpreter of its environment, variables that the packages need, and the container if any;
+    for a job that MPI starts also with its mpirun.
 
     The environment is held as long as this process and the keeper it forks live, so that nobody prunes it.
     """
-    if work.launch.lock is None or work.launch.environments is None:
+    root = work.launch.environments
+    if root is None:
         return work
-    lock = Lock.from_json(work.launch.lock)
 
     def say(line: str) -> None:
         with open(log, "a") as file:
             file.write(f"Lapis: {line}\n")
 
     try:
-        folder, _ = build_and_hold(lock, None, work.launch.environments, say, canceled)
+        if work.launch.lock is not None:
+            work = _entered(work, Lock.from_json(work.launch.lock), root, say, canceled)
+        if isinstance(work.job.distribution, Mpi):
+            work = replace(work, mpirun=own_open_mpi.mpirun(work.job.python, root, say, canceled))
     except Stopped:
         raise Canceled("while its environment was being built") from None
+    return work
+
+
+def _entered(work: Work, lock: Lock, root: str, say: Tell, canceled: Callable[[], bool]) -> Work:
+    folder, _ = build_and_hold(lock, None, root, say, canceled)
     prefix = "CONDA_PREFIX" if lock.conda else "VIRTUAL_ENV"
     variables = {prefix: folder, **lock.variables, **work.job.environment_variables}
     python = os.path.join(folder, "bin", "python")

@@ -14,12 +14,11 @@ from lapis.agent.crew import Crew, Member
 from lapis.domain import settings
 from lapis.domain.job import Job
 from lapis.errors import UserErrorException
-from lapis.machine.extras import how_to_get
 
 _LOOK_EVERY = 5.0  # seconds at most; each look reads the process table once
 _IDLE = 0.01  # of a core: less than this is not work
 _FOLDER = os.path.join("logs", "azureml")
-LACKING = f"Where its processes stand could not be seen: that needs py-spy, {how_to_get('debug')}"
+LACKING = "Where its processes stand could not be seen: that needs py-spy, which is not beside the server any more"
 
 
 def seconds(job: Job) -> float:

@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import socket
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,7 +26,8 @@ from lapis.domain import log_names
 from lapis.domain.job import Mpi
 from lapis.domain.launch import Place, Work
 from lapis.errors import UserErrorException
-from lapis.machine.open_mpi import MPIRUN, NEEDED, find_mpirun
+from lapis.machine import open_mpi
+from lapis.machine.open_mpi import MPIRUN
 
 MPIRUN_LOG = "azureml-logs/mpirun.txt"
 _FAILED_RANK = re.compile(r"Process name: \[.*,(\d+)|process rank (\d+)|MPI_ABORT was invoked on rank (\d+)")
@@ -44,6 +44,9 @@ def members(
     variables: Mapping[str, str],
 ) -> list[Member]:
     """mpirun on the head; on the others, the server that lets MPI in."""
+    mpirun = work.mpirun
+    if mpirun is None:
+        raise UserErrorException("The agent was not told where environments are, and has found no mpirun.")
     each, index, network = distribution.processes_per_node, place.index, place.network
     told = {**variables, **batch_variables(nodes, index)}
     argv, surroundings = prepare.command(work, code, folder, told)
@@ -57,12 +60,16 @@ def members(
     # MPI keeps its session and its shared memory there: nodes that are on one machine must not share them.
     temporary, memory = _scratch(folder)
     surroundings.update(TMPDIR=temporary, LAPIS_MPI_MEMORY=memory)
+    libraries = open_mpi.libraries(mpirun)  # for ranks that were compiled with another path to them
+    if libraries is not None:
+        found = [libraries, surroundings.get("LD_LIBRARY_PATH", "")]
+        surroundings["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, found))
     first = index * each
     names = [log_names.of_rank(rank) for rank in range(first, first + each)]
     logs = {name: os.path.join(folder, log_names.file_of(name)) for name in names}
     own = os.path.join(folder, "mpi")
     if index == 0:
-        command = _mpirun(work.job.python, nodes, folder, each, network, argv)
+        command = _mpirun(mpirun, nodes, folder, each, network, argv)
         log = os.path.join(folder, "mpirun.txt")
         return [Member(MPIRUN, own, log, MPIRUN_LOG, command, surroundings, code, logs=logs, network=network)]
     command = [*_ours("mpi_node.py"), nodes[index]["address"], str(nodes[index]["ports"][0])]
@@ -91,17 +98,18 @@ def clean(folder: str) -> None:
 
 
 def _mpirun(
-    python: str | None, nodes: Sequence[Mapping[str, Any]], folder: str, each: int, network: str, argv: Sequence[str]
+    mpirun: str, nodes: Sequence[Mapping[str, Any]], folder: str, each: int, network: str, argv: Sequence[str]
 ) -> list[str]:
-    mpirun = find_mpirun(python)
-    version = _version(mpirun)
+    version = open_mpi.major_version(mpirun) or 0
     count = each * len(nodes)
     command = [mpirun, "--allow-run-as-root", "-np", str(count), "--bind-to", "none"]
     command += ["--map-by", f"ppr:{each}:node" + (":oversubscribe" if version >= 5 else "")]
     command += ["--oversubscribe"] if version < 5 else []
     if len(nodes) > 1:
         here = network or socket.gethostname()
-        command += _across(nodes, folder, each, here, version, os.path.dirname(os.path.dirname(mpirun)))
+        command += _across(nodes, folder, each, here, version)
+        if version >= 5 or open_mpi.libraries(mpirun) is not None:  # where the nodes find the daemon
+            command += ["--prefix", os.path.dirname(os.path.dirname(mpirun))]
     loopback = all(other["address"].startswith("127.") for other in nodes)
     command += _on_loopback(version) if loopback else []
     crowd = count if loopback or network else each  # that share this machine's cores
@@ -120,9 +128,7 @@ def _on_loopback(version: int) -> list[str]:
     return [word for name, value in settings.items() for word in ("--mca", name, value)]
 
 
-def _across(
-    nodes: Sequence[Mapping[str, Any]], folder: str, each: int, here: str, version: int, prefix: str
-) -> list[str]:
+def _across(nodes: Sequence[Mapping[str, Any]], folder: str, each: int, here: str, version: int) -> list[str]:
     hosts = os.path.join(folder, "mpi_hosts")
     with open(hosts, "w") as file:
         names = [here, *(_host(other) for other in nodes[1:])]
@@ -133,8 +139,7 @@ def _across(
     os.chmod(launcher, 0o700)
     kind, shell = ("--prtemca", "plm_ssh") if version >= 5 else ("--mca", "plm_rsh")
     command = ["--hostfile", hosts, "--leave-session-attached", kind, f"{shell}_agent", launcher]
-    command += [kind, f"{shell}_no_tree_spawn", "1"]
-    return [*command, "--prefix", prefix] if version >= 5 else command
+    return [*command, kind, f"{shell}_no_tree_spawn", "1"]
 
 
 def _host(node: Mapping[str, Any]) -> str:
@@ -166,11 +171,3 @@ def _scratch_paths(folder: str) -> tuple[str, str]:
     name = "lapis-mpi-" + hashlib.sha256(folder.encode()).hexdigest()[:12]
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
     return os.path.join(tempfile.gettempdir(), name), os.path.join(memory, name)
-
-
-def _version(mpirun: str) -> int:
-    said = subprocess.run([mpirun, "--version"], capture_output=True, text=True, timeout=30).stdout
-    found = re.search(r"Open MPI\)? v?(\d+)", said)
-    if found is None:
-        raise UserErrorException(f"{mpirun} is not Open MPI's: {said.splitlines()[:1]}. {NEEDED}")
-    return int(found[1])

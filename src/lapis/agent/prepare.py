@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -51,18 +52,25 @@ def command(work: Work, code: str, folder: str, variables: Mapping[str, str]) ->
     job = work.job
     python = job.python or sys.executable
     environment = {**surroundings(work, code, folder, python), **variables}
-    if isinstance(job.command, str):  # the user's own shell line
-        shell = "/bin/sh" if work.container else shutil.which("bash") or "/bin/sh"
-        return [shell, "-c", job.command], environment
     if job.command is not None:
-        return [_word(part, environment) for part in job.command], environment
+        shell = "/bin/sh" if work.container else shutil.which("bash") or "/bin/sh"
+        return [shell, "-c", _line(job.command, environment)], environment
     if job.script is None:
         raise UserErrorException("The run has neither a script nor a command.")
     here = (os.path.isfile(python) and os.access(python, os.X_OK)) or shutil.which(python)
     if not here and not work.container:
         raise UserErrorException(f"The interpreter {python} is not on this machine.")
     arguments = [_word(argument, environment) for argument in job.arguments]
-    return [python, expand(job.script, environment), *arguments], environment
+    script = expand(job.script, environment)
+    run_by = ["-m", "lapis.sdk.runs.notebook_script"] if script.endswith(".ipynb") else []
+    return [python, *run_by, script, *arguments], environment
+
+
+def _line(given: str | Sequence[Word], environment: Mapping[str, str]) -> str:
+    """For the shell. A list is joined with spaces, as SDK v1 did: only the paths of inputs are kept in one piece."""
+    if isinstance(given, str):
+        return given
+    return " ".join(part if isinstance(part, str) else shlex.quote(_word(part, environment)) for part in given)
 
 
 def _word(part: Word, environment: Mapping[str, str]) -> str:

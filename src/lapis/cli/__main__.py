@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -19,6 +20,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status: 0 fine, 1 it did not work, 2 the command line cannot be understood, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     screen.begin()
+    if os.environ.get("_LAPIS_COMPLETE"):  # a shell asks: commands without --install-completion do not know the shells
+        from typer._completion_classes import completion_init
+
+        completion_init()
     try:
         result = app(args=given, prog_name="lapis", standalone_mode=False)
     except _UsageError as error:

@@ -18,10 +18,11 @@ def adopt(
 
     Entries in the list of installed packages, no files to import. `pip uninstall` removes one, --remove all.
     """
-    from lapis.client.script_python import script_python
+    from lapis.client.submitting_python import submitting_python
     from lapis.sdk.base import stand_ins
 
-    folder, names = stand_ins.remove(script_python()) if remove else stand_ins.lay(script_python())
+    python = submitting_python().path
+    folder, names = stand_ins.remove(python) if remove else stand_ins.lay(python)
 
     def show() -> None:
         if remove:

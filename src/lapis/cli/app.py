@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lapis.cli import adopt, compute, env, files, logs, models, runs, server, services, submit, sweep, workspaces
+from lapis.cli import adopt, compute, data, env, files, logs, models, runs, server, services, submit, sweep, workspaces
 from lapis.version import VERSION
 
 
@@ -25,6 +25,7 @@ def _group(about: str) -> typer.Typer:
     group = typer.Typer(
         help=about,
         cls=_Group,
+        context_settings={"help_option_names": ["-h", "--help"]},
         invoke_without_command=True,
         add_completion=False,  # its two options would load Pydantic as well; docs/cli.md has the other way
         rich_markup_mode=None,
@@ -71,6 +72,7 @@ run.command("list")(runs.list_runs)
 run.command("show")(runs.show)
 run.command("logs")(logs.logs)
 run.command("metrics")(runs.metrics)
+run.command("compare")(runs.compare)
 run.command("files")(files.list_files)
 run.command("download")(files.download)
 run.command("cancel")(runs.cancel)
@@ -100,8 +102,24 @@ target.command("delete")(compute.delete)
 target.command("preempt")(compute.preempt)
 app.add_typer(target, name="compute")
 
-model = _group("Look at registered models, export them.")
+dataset = _group("Look at registered datasets, register others.")
+dataset.command("list")(data.list_datasets)
+dataset.command("show")(data.show_dataset)
+dataset.command("register")(data.register_dataset)
+app.add_typer(dataset, name="dataset")
+
+datastore = _group("Look at datastores, copy files to them and from them.")
+datastore.command("list")(data.list_datastores)
+datastore.command("show")(data.show_datastore)
+datastore.command("upload")(data.upload)
+datastore.command("download")(data.download)
+app.add_typer(datastore, name="datastore")
+
+model = _group("Register models, look at them, download them, export them.")
 model.command("list")(models.list_models)
+model.command("show")(models.show)
+model.command("register")(models.register)
+model.command("download")(models.download)
 model.command("export")(models.export)
 app.add_typer(model, name="model")
 

@@ -60,14 +60,18 @@ def follow(run: Any, name: str, quiet: bool, write: Callable[[bytes], Any] | Non
     """
     output = _Output() if write is None and not quiet else None
     take = output.write if output is not None else write
-    revision, offset, told = -1, 0, ""
+    from lapis.sdk.runs.waiting import WORTH_TELLING, just_queued
+
+    revision, offset, told, held_back = -1, 0, "", False
     try:
         while True:
-            query = {"revision": revision, "wait": _WAIT, "log": name, "offset": offset}
+            wait = WORTH_TELLING if held_back else _WAIT
+            query = {"revision": revision, "wait": wait, "log": name, "offset": offset}
             seen = run._call("GET", "/watch", query=query, timeout=_WAIT + 40.0)
             view, revision = seen["run"], seen["run"]["revision"]
             run._view = view
-            if not offset and not seen["length"]:
+            held_back = just_queued(view)
+            if not offset and not seen["length"] and not held_back:
                 told = _tell_wait(view, told)
             if seen["length"] > offset:
                 offset += _read_from(run, name, offset, take)

@@ -16,8 +16,8 @@ WorkspaceName = Annotated[
     str | None,
     typer.Option("--workspace", "-w", metavar="NAME", help="The workspace, if not the one that config.json names."),
 ]
-RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="The id of the run.")]
-RunIds = Annotated[list[str], typer.Argument(metavar="RUN_ID...", help="The id of a run, or several.")]
+RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="The id of the run or how it begins; `latest`.")]
+RunIds = Annotated[list[str], typer.Argument(metavar="RUN_ID...", help="The id of a run or how it begins; several.")]
 
 
 def labels(pairs: list[str] | None, option: str, value_needed: bool = False) -> dict[str, str | None]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _LIVE = tuple(state.value for state in RunState if state not in ENDED)
 _STATUSES = (*_LIVE, "CancelRequested", "NotResponding", *(state.value for state in RunState if state in ENDED))
 _PAGE = 100
+_METRIC = "Metric "
 
 
 def list_runs(
@@ -127,6 +128,17 @@ def metrics(
     screen.answer({"id": run.id, "metrics": found}, show)
 
 
+def compare(run_ids: RunIds, workspace: WorkspaceName = None, as_json: Json = False) -> None:
+    """Show runs side by side: what they logged, and what else differs between them."""
+    runs = _all_of(run_ids, workspace)
+    columns = [_compared(run) for run in runs]
+    names = list(dict.fromkeys(name for column in columns for name in column))
+    rows = [(name, *(column.get(name, "") for column in columns)) for name in names]
+    shown = [row for row in rows if row[0].startswith(_METRIC) or len(set(row[1:])) > 1 or len(runs) == 1]
+    documents = [{**summary(run._facts()), "metrics": run.get_metrics()} for run in runs]
+    screen.answer({"runs": documents}, lambda: screen.table(["", *(run.id for run in runs)], shown))
+
+
 def cancel(run_ids: RunIds, workspace: WorkspaceName = None, as_json: Json = False) -> None:
     """Stop runs, with every process they started. One that has ended stays as it ended."""
     runs = _all_of(run_ids, workspace)
@@ -229,10 +241,8 @@ def _check_experiment(workspace: Workspace, name: str) -> None:
 
 def _all_of(run_ids: list[str], workspace: str | None) -> list[Any]:
     """The runs, all of them found before anything is done to the first."""
-    from lapis.sdk.runs.run import Run
-
     ws = choice.workspace(workspace)
-    return [Run.get(ws, run_id) for run_id in dict.fromkeys(run_ids)]
+    return [choice.run_of(ws, run_id) for run_id in dict.fromkeys(run_ids)]
 
 
 def _tell_statuses(runs: list[Any]) -> None:
@@ -288,6 +298,25 @@ def _show(
     if files:
         print()
         screen.table(["FILE", "SIZE"], [(file["name"], in_words.size(file["size"])) for file in files], right=["SIZE"])
+
+
+def _compared(run: Any) -> dict[str, str]:
+    view = run._facts()
+    definition = view["definition"] or {}
+    facts = {
+        "Name": view["display_name"] or "",
+        "Experiment": view["experiment"],
+        "Status": view["status"],
+        "Target": view["target"] or "",
+        "Took": screen.duration(seconds_of(view)),
+        "Script": definition.get("script") or "",
+        "Arguments": " ".join(definition.get("arguments") or []),
+        "Snapshot": (view["snapshot_id"] or "")[:12],
+        "Commit": (view["properties"].get("azureml.git.commit") or "")[:12],
+        "Tags": tags_text(view["tags"]),
+    }
+    facts.update((_METRIC + name, _short(value)) for name, value in sorted(run.get_metrics().items()))
+    return facts
 
 
 def _number(value: Any) -> str:

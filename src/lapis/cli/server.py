@@ -108,6 +108,7 @@ def status(as_json: Json = False) -> None:
             "uptime_seconds": round(uptime, 1),
             "active_runs": about["active_runs"],
             "services": about.get("services", 0),
+            "failed_services": about.get("failed_services", 0),
         },
         lambda: screen.facts(
             [
@@ -116,7 +117,7 @@ def status(as_json: Json = False) -> None:
                 ("Home", about["home"]),
                 ("Uptime", f"{screen.duration(uptime)} (process {about['pid']})"),
                 ("Active runs", str(about["active_runs"])),
-                ("Services", str(about.get("services", 0))),
+                ("Services", _services(about)),
             ]
         ),
     )
@@ -141,12 +142,24 @@ def stop(as_json: Json = False) -> None:
             f"The server at {told['url']} (process {told['pid']}) did not stop. Its log: "
             f"{os.path.join(settings.home, 'server.log')}."
         )
-    active, services = (about["active_runs"], about.get("services", 0)) if about is not None else (0, 0)
+    told_of = about or {"active_runs": 0}
+    active, services, failed = (told_of.get(key, 0) for key in ("active_runs", "services", "failed_services"))
+    answering = services - failed
     runs = "No run is under way" if active == 0 else "1 run carries on" if active == 1 else f"{active} runs carry on"
-    if services:
-        runs += f", and {services} service{' goes' if services == 1 else 's go'} on answering (`lapis service delete`)"
+    if answering:
+        runs += (
+            f", and {answering} service{' goes' if answering == 1 else 's go'} on answering (`lapis service delete`)"
+        )
+    if failed:
+        runs += f"; {failed} service{' has' if failed == 1 else 's have'} failed (`lapis service list`)"
     screen.answer(
-        {"stopped": True, "address": told["url"], "active_runs": active, "services": services},
+        {
+            "stopped": True,
+            "address": told["url"],
+            "active_runs": active,
+            "services": services,
+            "failed_services": failed,
+        },
         lambda: print(
             f"Stopped the server at {told['url']}. {runs}; the next command starts a server when it needs one."
         ),
@@ -163,13 +176,17 @@ def open_page(
 
     The address holds the key to your pages: whoever has it can look at your runs.
     """
-    from lapis.sdk.runs.run import Run
-    from lapis.sdk.workspace.portal import portal_url
+    from lapis.sdk.workspace.portal import portal_url_with_key
 
     ws = choice.workspace(workspace)
-    address = portal_url(ws, "/runs") if run_id is None else Run.get(ws, run_id).get_portal_url()
+    address = portal_url_with_key(ws, "/runs" if run_id is None else f"/runs/{choice.run_of(ws, run_id).id}")
     opened = not only_print and _open_in_browser(address)
     screen.answer({"address": address, "opened": opened}, lambda: print(address))
+
+
+def _services(about: dict[str, Any]) -> str:
+    failed = about.get("failed_services", 0)
+    return str(about.get("services", 0)) + (f", of which {failed} failed (`lapis service list`)" if failed else "")
 
 
 def _refuse_second(settings: Settings) -> None:

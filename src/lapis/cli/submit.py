@@ -14,6 +14,9 @@ from lapis.domain import in_words, log_names
 
 if TYPE_CHECKING:
     from lapis.sdk.config.script_run_config import ScriptRunConfig
+    from lapis.sdk.workspace.workspace import Workspace
+
+_DISTRIBUTIONS = ("mpi", "pytorch", "tensorflow")
 
 
 def submit(
@@ -44,6 +47,20 @@ def submit(
     python: Annotated[
         str | None, typer.Option(metavar="PATH", help="The Python to run it with; the one of lapis by default.")
     ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", metavar="NAME", help="The compute target; this machine by default.")
+    ] = None,
+    environment: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|FILE", help="A registered environment, NAME[:VERSION], or a conda or pip file."),
+    ] = None,
+    nodes: Annotated[int | None, typer.Option(min=1, metavar="N", help="On so many nodes of the target.")] = None,
+    distribution: Annotated[
+        str | None, typer.Option(metavar="|".join(_DISTRIBUTIONS), help="How its processes find each other.")
+    ] = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="On each node, with --distribution; 1 by default.")
+    ] = None,
     workspace: WorkspaceName = None,
     as_json: Json = False,
 ) -> None:
@@ -61,8 +78,15 @@ def submit(
         return
     from lapis.sdk.runs.experiment import Experiment
 
+    ws = choice.workspace(workspace)
     config = _config(source, script, command, arguments or [], max_seconds, variables, python)
-    home = Experiment(choice.workspace(workspace), chosen, _create_in_cloud=False)
+    _place(config.run_config, target, nodes, distribution, processes)
+    if environment is not None:
+        if python is not None:
+            raise typer.BadParameter("an environment has its own Python", param_hint="--python")
+        config.run_config.environment = _environment(ws, environment)
+        config.run_config.environment.environment_variables.update(variables)
+    home = Experiment(ws, chosen, _create_in_cloud=False)
     with progress.of_uploads():
         run = home.submit(config, tags=tags, display_name=name)
     page = run.get_portal_url()
@@ -76,6 +100,46 @@ def submit(
         print(f"Follow:  lapis run logs -f {run.id}")
 
     screen.answer({**runs.summary(run._facts()), "portal_url": page}, show)
+
+
+def _place(run_config: Any, target: str | None, nodes: int | None, kind: str | None, processes: int | None) -> None:
+    """Where it runs, and as how many."""
+    from lapis.sdk.config import distribution
+
+    if target is not None:
+        run_config.target = target
+    if kind is None:
+        if processes is not None:
+            raise typer.BadParameter("say which processes with --distribution", param_hint="--processes")
+        if nodes is not None:
+            run_config.node_count = nodes
+        return
+    if kind not in _DISTRIBUTIONS:
+        raise typer.BadParameter(
+            f"{kind!r} is not known. Known: {', '.join(_DISTRIBUTIONS)}", param_hint="--distribution"
+        )
+    count, each = nodes or 1, processes or 1
+    if kind == "tensorflow" and each != 1:
+        raise typer.BadParameter("TensorFlow has one worker on each node", param_hint="--processes")
+    made: dict[str, Any] = {
+        "mpi": distribution.MpiConfiguration(each, count),
+        "pytorch": distribution.PyTorchConfiguration("Nccl", count * each, count),
+        "tensorflow": distribution.TensorflowConfiguration(count, 0),
+    }
+    distribution.apply_distributed(run_config, made[kind])
+
+
+def _environment(workspace: Workspace, given: str) -> Any:
+    """A conda file by its ending, a requirements file by its; else the name of a registered environment."""
+    from lapis.sdk.environments.environment import Environment
+
+    if os.path.isfile(given):
+        stem, ending = os.path.splitext(os.path.basename(given))
+        read = Environment.from_pip_requirements if ending == ".txt" else Environment.from_conda_specification
+        return read(stem, given)
+    name, colon, version = given.rpartition(":")
+    found = Environment.get(workspace, name, version) if colon else Environment.get(workspace, given)
+    return found.clone(str(found.name))  # variables of this run are not its own
 
 
 def _config(

@@ -145,7 +145,8 @@ def _follow(run: Any, limit: int = 20) -> None:
         view = logs.follow(run, run._own_log, quiet=screen.wants_json())
     screen.answer({**runs.summary(view), "sweep": view["sweep"], "trials": run._trials()["trials"]}, lambda: None)
     screen.notice(f"Search {run.id} {view['status'].lower()}: {view['stages'][-1]['reason']}.")
-    if view["status"] != "Completed":
+    # completed without anything to compare: it has found nothing, and a script must not go on as if it had
+    if view["status"] != "Completed" or "best_child_run_id" not in view["properties"]:
         raise typer.Exit(1)
 
 

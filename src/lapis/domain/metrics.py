@@ -156,6 +156,10 @@ def check_table(name: str, columns: Any) -> dict[str, Any]:
                 "a text nor a list of them."
             )
         table[check_name(str(key))] = plain
+    rows = {key: len(values) if isinstance(values, list) else 1 for key, values in table.items()}
+    if len(set(rows.values())) > 1:
+        lengths = ", ".join(f"'{key}' has {count}" for key, count in rows.items())
+        raise UserErrorException(f"Metric '{name}' is no table: its columns differ in length ({lengths}).")
     return table
 
 

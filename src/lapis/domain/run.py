@@ -177,7 +177,7 @@ def end(run: RunRecord, to: RunState, *, reason: str, at: float, error: Mapping[
 def status(run: RunRecord, now: float) -> str:
     """What users see. Two of Azure's statuses are observations, so we compute them and never store them."""
     if run.cancel_requested and not run.ended:
-        return "CancelRequested"
+        return "CancelRequested" if run.error is None else S.FAILED.value  # fail() was called: nothing changes that
     if run.state is S.RUNNING and run.last_heard is not None and now - run.last_heard > LATE_SECONDS:
         return "NotResponding"
     return run.state.value

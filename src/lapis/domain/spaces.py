@@ -142,21 +142,6 @@ def as_arguments(parameters: Mapping[str, Any]) -> list[str]:
     return [word for name, value in parameters.items() for word in (argument_name(name), _text(value))]
 
 
-def without(arguments: Sequence[Any], names: Sequence[str]) -> list[Any]:
-    """Fixed arguments less those that are sampled now: `--name value` and `--name=value`."""
-    sampled = {argument_name(name) for name in names}
-    kept: list[Any] = []
-    follows = False  # the value of an argument that was left out may come next
-    for word in arguments:
-        if follows and not (isinstance(word, str) and word.startswith("--")):
-            follows = False
-            continue
-        follows = isinstance(word, str) and word in sampled
-        if not follows and not (isinstance(word, str) and word.split("=", 1)[0] in sampled):
-            kept.append(word)
-    return kept
-
-
 def _checked(name: str, expression: Any, before: Mapping[str, Expression]) -> list[Any]:
     if not isinstance(expression, (list, tuple)) or len(expression) != 2 or not isinstance(expression[0], str):
         raise HyperDriveConfigException(

@@ -83,6 +83,13 @@ def check_path(path: str) -> str:
     raise UserErrorException(f"The name {shown} cannot be used: {fault}.")
 
 
+def without_dot(path: str) -> str:
+    """`outputs/x` for `./outputs/x`, as SDK v1 takes it wherever a file or folder of its own is named."""
+    while path.startswith("./"):
+        path = path[2:].lstrip("/")
+    return path
+
+
 def resolve_under(root: str | os.PathLike[str], path: str) -> str:
     """The absolute place of `path` below `root`, links resolved; UserErrorException if a link leads out.
 

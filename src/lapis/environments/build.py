@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from lapis.environments import bytecode, conda, explain, in_use, old_builds, progress, uv
+from lapis.environments import bytecode, conda, explain, in_use, old_builds, own_open_mpi, progress, uv
 from lapis.environments.interpreter_of_lock import interpreter_of
 from lapis.environments.old_code import shim_files
 from lapis.environments.resolve import number_of_packages, packages_in
@@ -173,8 +173,10 @@ def install_packages(
     if uv.run([*command, "--offline"], root, progress.of_uv(say), canceled, [file], image=image).ok:
         return  # the cache had it all: no question to any index
 
+    variables = own_open_mpi.to_build_with(lock, root, say, canceled)
+
     def sync(more: Sequence[str]) -> Said:
-        return uv.run([*command, *more], root, progress.of_uv(say), canceled, [file], image=image)
+        return uv.run([*command, *more], root, progress.of_uv(say), canceled, [file], variables, image)
 
     checked(old_builds.tried(sync, folder, lock.python, say), "installing the packages")
 

@@ -16,7 +16,7 @@ from typing import Any
 from lapis.environments import package_facts
 from lapis.environments.package_lines import conda_package
 from lapis.environments.recipe import recipe
-from lapis.environments.values import Lock, Recipe
+from lapis.environments.values import NOBODY, Lock, Recipe, Submitter
 from lapis.environments.versions import version
 from lapis.errors import Unavailable, UserErrorException
 from lapis.machine import commands
@@ -66,14 +66,15 @@ def wanted(definition: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def plan(definition: Mapping[str, Any], *, gpu: bool, strict: bool, mpi: bool, horovod_in: str) -> Recipe:
+def plan(
+    definition: Mapping[str, Any], *, gpu: bool, strict: bool, mpi: bool, horovod_in: str, submitter: Submitter = NOBODY
+) -> Recipe:
     """The recipe of pip's part, and what conda has to bring: it has every Python."""
     rest = [line for line in _dependencies(definition) if line not in wanted(definition)]
     section = (definition.get("python") or {}).get("condaDependencies") or {}
     python = {**(definition.get("python") or {}), "condaDependencies": {**section, "dependencies": rest}}
-    made = recipe(
-        {**definition, "python": python}, pythons=_PYTHONS, gpu=gpu, strict=strict, mpi=mpi, horovod_in=horovod_in
-    )
+    how: dict[str, Any] = {"gpu": gpu, "strict": strict, "mpi": mpi, "horovod_in": horovod_in, "submitter": submitter}
+    made = recipe({**definition, "python": python}, pythons=_PYTHONS, **how)
     channels = tuple(str(each) for each in section.get("channels") or ()) or _DEFAULT_CHANNELS
     return replace(made, conda=(_python(rest, made.python), *wanted(definition)), channels=channels)
 

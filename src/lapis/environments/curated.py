@@ -140,11 +140,34 @@ def _until_2020() -> list[_Curated]:
 
 _SDK_2021 = "azureml-core azureml-defaults azureml-mlflow azureml-telemetry"
 # What came with every framework, by the Python of the image.
-_WITH_PYTHON_37 = (
-    f"{_SDK_2021} matplotlib>=3.3,<3.4 psutil>=5.8,<5.9 tqdm>=4.59,<4.60 pandas>=1.1,<1.2 scipy>=1.5,<1.6 "
-    "numpy>=1.10,<1.20 ipykernel~=6.0"
-)
-_WITH_ANY = f"{_SDK_2021} matplotlib psutil tqdm pandas scipy numpy ipykernel"
+_TOOLS_2021 = "matplotlib~=3.5.0 psutil~=5.8.0 ipykernel~=6.0"
+_WITH_PYTHON = {
+    "3.7": "pandas>=1.1,<1.2 scipy>=1.5,<1.6 numpy>=1.10,<1.20 matplotlib>=3.3,<3.4 psutil>=5.8,<5.9 tqdm>=4.59,<4.60 "
+    "ipykernel~=6.0",
+    "3.8": f"pandas~=1.3.0 scipy~=1.7.0 numpy~=1.21.0 tqdm~=4.62.0 {_TOOLS_2021}",
+    "3.9": f"pandas~=1.3.0 scipy~=1.10.0 numpy~=1.22.0 tqdm~=4.66.3 {_TOOLS_2021}",
+    "3.10": f"pandas~=1.5.3 scipy~=1.10.0 numpy~=1.22.0 tqdm~=4.66.3 {_TOOLS_2021}",
+}
+_WITH_ANY = "matplotlib psutil tqdm pandas scipy numpy ipykernel"
+# Those that had others.
+_WITH_FRAMEWORK = {
+    "pytorch-2.2": _WITH_ANY,  # and whatever fits the PyTorch of later images
+    "pytorch-2.8": _WITH_ANY,
+    "tensorflow-2.5": f"pandas~=1.3.0 scipy~=1.7.0 numpy~=1.19.2 tqdm~=4.62.0 {_TOOLS_2021}",  # it takes no later NumPy
+    "tensorflow-2.6": f"pandas~=1.3.0 scipy~=1.7.0 numpy~=1.19.2 tqdm~=4.62.0 {_TOOLS_2021}",
+    "tensorflow-2.11": f"pandas~=1.3.0 scipy~=1.7.0 numpy~=1.22.0 tqdm~=4.62.0 {_TOOLS_2021}",
+    "tensorflow-2.12": f"pandas~=1.3.0 scipy~=1.7.0 numpy~=1.22.0 tqdm~=4.62.0 {_TOOLS_2021}",
+    "tensorflow-2.16": f"pandas==2.2.2 scipy~=1.14.0 numpy==1.23.5 tqdm~=4.66.3 {_TOOLS_2021}",
+}
+# Of what comes beside a framework, the versions that are known.
+_BESIDE = {
+    "sklearn-1.0": "joblib~=1.2.0",
+    "sklearn-1.1": "joblib~=1.2.0",
+    "sklearn-1.5": "joblib~=1.2.0",
+    "tensorflow-2.11": "tensorboard~=2.11.0 tensorflow-datasets~=4.5.0 horovod[tensorflow]",
+    "tensorflow-2.12": "tensorboard~=2.12.0 tensorflow-datasets~=4.5.0 horovod[tensorflow]",
+    "tensorflow-2.16": "tensorboard~=2.16.0 tensorflow-datasets~=4.9.0",
+}
 
 # Framework -> what comes with it beside the framework itself.
 _FRAMEWORKS = {
@@ -210,6 +233,7 @@ def _by_pattern(name: str) -> _Curated | None:
         return None
     framework, number = found.group("framework"), found.group("version") or ""
     package, others = _FRAMEWORKS[framework]
+    others = _BESIDE.get(f"{framework}-{number}", others)
     if bool(number) != bool(package):
         return None  # a framework without a version, or a version of nothing
     python = _dotted(found.group("python") or _PYTHONS.get(f"{framework}-{number}", ""))
@@ -220,7 +244,8 @@ def _by_pattern(name: str) -> _Curated | None:
     elif package == "tensorflow" and ("-gpu" in name.lower() or "-cuda" in name.lower()):
         package = "tensorflow-gpu"
     if package:
-        common = _WITH_PYTHON_37 if python == "3.7" else _WITH_ANY
+        key = f"{framework}-{number}"
+        common = f"{_SDK_2021} {_WITH_FRAMEWORK.get(key) or _WITH_PYTHON.get(python, _WITH_ANY)}"
         number = _VERSIONS_ON_PYPI.get(f"{framework}-{number}", number)
         return _Curated(name, python, f"{common} {package}=={number}.* {others}", variables=variables)
     return _Curated(name, python, "azureml-defaults")

@@ -20,7 +20,7 @@ from lapis.environments import conda, containers, horovod
 from lapis.environments.build import ready
 from lapis.environments.recipe import recipe
 from lapis.environments.resolve import packages_in, resolve
-from lapis.environments.values import Lock, Recipe
+from lapis.environments.values import NOBODY, Lock, Recipe, Submitter
 from lapis.errors import NotFound, UserErrorException
 from lapis.machine.interpreters import Interpreter, interpreters
 
@@ -61,6 +61,7 @@ class EnvironmentBuilds:
         in_container: bool = False,
         mpi: bool = False,
         horovod_in: str = "",
+        submitter: Submitter = NOBODY,
     ) -> Resolved:
         """The lock of a definition. What was resolved once stays so: the same definition, the same packages."""
         said: list[str] = []
@@ -72,10 +73,9 @@ class EnvironmentBuilds:
             tool = conda.command() if container is None and conda.wanted(definition) else None
             pythons = [each.version for each in machine]
             how: dict[str, Any] = {"gpu": has_gpu(), "strict": strict, "mpi": mpi, "horovod_in": horovod_in}
+            how["submitter"] = submitter
             plan = conda.plan(definition, **how) if tool else recipe(definition, pythons=pythons, **how)
-        if plan.compiled:
-            horovod.check_machine()
-        plan = replace(plan, notices=(*plan.notices, *ignored))
+        plan = horovod.with_open_mpi(replace(plan, notices=(*plan.notices, *ignored)))
         image = container.image if container is not None else ""
         key = hashlib.sha256(json.dumps([asdict(plan), image], sort_keys=True).encode()).hexdigest()[:32]
         path = os.path.join(self.root, "resolved", f"{key}.json")
@@ -85,6 +85,7 @@ class EnvironmentBuilds:
                 return Resolved(self.lock(known["lock"]), tuple(known["said"]))
             lock = self._locked(plan, machine, said.append)
             lock = replace(lock, notices=(*lock.notices, *horovod.check(lock)))
+            horovod.check_machine(lock, self.root)
             if container is not None:
                 inside, options = container.interpreter.path, _options(container.wish)
                 lock = replace(lock, image=image, interpreter=inside, container=options)

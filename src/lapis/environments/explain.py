@@ -21,6 +21,11 @@ def network_is_away(complaints: str) -> bool:
     return any(sign in complaints for sign in _AWAY)
 
 
+def no_solution(complaints: str) -> bool:
+    """Whether no versions fit together."""
+    return "No solution found" in complaints
+
+
 def build_failed(complaints: str) -> bool:
     """Whether a package that has to be built from its source could not be."""
     return "Failed to build" in complaints or "build backend returned an error" in complaints
@@ -37,7 +42,7 @@ def error(complaints: str, python: str, doing: str, cache: str) -> Exception:
         )
     if network_is_away(whole) or any(sign in whole for sign in _OFFLINE):
         return _unreachable(whole, doing)
-    if "No solution found" in whole:
+    if no_solution(whole):
         return UserErrorException(_no_solution(lines, python, cache))
     if build_failed(whole):
         return UserErrorException(_failed_build(lines, whole, python))

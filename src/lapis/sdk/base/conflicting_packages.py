@@ -15,7 +15,6 @@ _HARMLESS = {"azureml-inference-server-http"}
 # Folders that Microsoft's packages put into `azureml`, and whose they are: they stay behind where files were
 # copied or removed by hand.
 _LEFTOVERS = {
-    "_base_sdk_common": "azureml-core",
     "_vendor": "azureml-core",
     "automl": "azureml-automl-core",
     "dataprep": "azureml-dataprep",

@@ -35,9 +35,10 @@ class Missing(type):
         raise NotThereYet(f"{cls._stands_for}.{name}")
 
 
-def _missing_class(module: str, name: str) -> Any:
+def missing_class(module: str, name: str) -> Any:
     path = f"{module}.{name}"
-    return Missing(name, (), {"__module__": module, "__doc__": _doc(path), "_stands_for": path})
+    bases = (Exception,) if name.endswith(("Exception", "Error")) else ()  # so that `except` can name it
+    return Missing(name, bases, {"__module__": module, "__doc__": _doc(path), "_stands_for": path})
 
 
 def _missing_function(module: str, name: str) -> Any:
@@ -55,7 +56,7 @@ def _doc(path: str) -> str:
     return f"{path} of SDK v1. Not there yet in this release of Lapis."
 
 
-_MAKERS: dict[str, Any] = {CLASS: _missing_class, FUNCTION: _missing_function}
+_MAKERS: dict[str, Any] = {CLASS: missing_class, FUNCTION: _missing_function}
 _made: dict[str, Any] = {}
 
 # By the shortest path that SDK v1 offers for each.

@@ -8,9 +8,15 @@ from typing import Any, Callable, Mapping
 
 
 def on_demand(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` for `package`: a name comes from its home, or is a submodule."""
+    """Return `__getattr__` and `__dir__` for `package`: a name comes from its home, or is a submodule.
+
+    `from package import *` brings what the package offers and no submodule, whose name (`run`, `policy`) would
+    replace one of the notebook's own.
+    """
 
     def find(name: str) -> Any:
+        if name == "__all__":
+            return [each for each in names() if not each.startswith("_") and not _is_module(package, each)]
         value = getattr(import_module(homes[name]), name) if name in homes else _submodule(package, name)
         setattr(sys.modules[package], name, value)  # the next look-up does not come here
         return value
@@ -19,6 +25,10 @@ def on_demand(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], A
         return sorted({*vars(sys.modules[package]), *homes})
 
     return find, names
+
+
+def _is_module(package: str, name: str) -> bool:
+    return isinstance(vars(sys.modules[package]).get(name), type(sys))
 
 
 def _submodule(package: str, name: str) -> Any:

@@ -6,6 +6,7 @@ import logging
 from typing import Any
 
 HBI_MODE = False
+INSTRUMENTATION_KEY = "00000000-0000-0000-0000-000000000000"  # whose account events go to: nobody's
 
 
 class SilentEventLogger:
@@ -55,3 +56,15 @@ def get_telemetry_log_handler(
 
 def get_event_logger(*args: Any, **kwargs: Any) -> SilentEventLogger:
     return SilentEventLogger()
+
+
+_user_agent = ["lapis"]
+
+
+def append_user_agent(key: str, value: str | None = None) -> None:
+    """Name a further program in what get_user_agent() gives."""
+    _user_agent.append(f"{key}/{value}" if value else str(key))
+
+
+def get_user_agent() -> str:
+    return " ".join(_user_agent)

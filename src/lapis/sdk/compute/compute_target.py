@@ -82,7 +82,7 @@ class ComputeTarget:
         workspace: Workspace, name: str, provisioning_configuration: ComputeTargetProvisioningConfiguration[Kind]
     ) -> Kind:
         """Make a target. It is there when this returns; its nodes come when a run needs them."""
-        if not isinstance(provisioning_configuration, ComputeTargetProvisioningConfiguration):
+        if not hasattr(provisioning_configuration, "validate_configuration"):
             raise ComputeTargetException(
                 "provisioning_configuration comes from provisioning_configuration() of a kind of target, such as "
                 f"AmlCompute; it cannot be {provisioning_configuration!r}."
@@ -93,7 +93,7 @@ class ComputeTarget:
     @staticmethod
     def attach(workspace: Workspace, name: str, attach_configuration: ComputeTargetAttachConfiguration[Kind]) -> Kind:
         """Let a machine or cluster that is there already be a target."""
-        if not isinstance(attach_configuration, ComputeTargetAttachConfiguration):
+        if not hasattr(attach_configuration, "validate_configuration"):
             raise ComputeTargetException(
                 "attach_configuration comes from attach_configuration() of a kind of target, such as "
                 f"KubernetesCompute; it cannot be {attach_configuration!r}."
@@ -162,7 +162,7 @@ class ComputeTarget:
     def _take(self, view: dict[str, Any]) -> None:
         self._view = view
         self.name: str = view["name"]
-        self.id = f"{self.workspace._base}/computes/{self.name}"
+        self.id = f"{self.workspace._resource_id}/computes/{self.name}"
         self.type: str = view["type"]
         self.tags: dict[str, str] = view["tags"]
         self.description: str | None = view["description"]

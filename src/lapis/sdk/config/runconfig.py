@@ -168,13 +168,13 @@ def _check_target(name: str, target: Any) -> str:
     if target is None:
         return LOCAL_TARGET
     named = target if isinstance(target, str) else getattr(target, "name", None)
-    if not isinstance(named, str) or not named:
+    if not named:
         raise UserErrorException(f"{name} must be a compute target or the name of one, not {target!r}.")
-    return named
+    return named  # of a mock it is a mock: submit() looks at it again
 
 
 def _check_environment(name: str, environment: Any) -> Any:
-    if not isinstance(environment, (Environment, EnvironmentReference)):
+    if not hasattr(environment, "python") and not hasattr(environment, "get_environment"):
         raise UserErrorException(f"{name} must be an Environment, not {environment!r}.")
     return environment
 

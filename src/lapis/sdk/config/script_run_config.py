@@ -52,8 +52,10 @@ class ScriptRunConfig:
             from lapis.sdk.config.resume import resume_arguments  # late: few need it
 
             self.arguments += resume_arguments(resume_from)
+        if command is not None:
+            self.arguments = None
         self.command = _checked_command(command)
-        if run_config is not None and not isinstance(run_config, RunConfiguration):
+        if run_config is not None and not hasattr(run_config, "environment"):
             raise UserErrorException(f"run_config must be a RunConfiguration, not {type(run_config).__name__}.")
         self.run_config = run_config if run_config is not None else RunConfiguration()
         if compute_target is not None:
@@ -120,9 +122,7 @@ def _checked_command(command: Any) -> Any:
 
 
 def _checked_environment(environment: Any) -> Any:
-    from lapis.sdk.environments.environment import Environment
-
-    if not isinstance(environment, Environment):
+    if not hasattr(environment, "python"):
         raise UserErrorException(f"environment must be an Environment, not {type(environment).__name__}.")
     return environment
 

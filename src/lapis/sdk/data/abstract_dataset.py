@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
 import re
 from datetime import datetime, timezone
@@ -12,7 +13,7 @@ from lapis.domain.data import check_dataset_name, shown_url
 from lapis.domain.run import check_labels, check_text
 from lapis.errors import UserErrorException
 from lapis.files import path_columns
-from lapis.sdk.base import display
+from lapis.sdk.data.definition_names import step_names
 from lapis.sdk.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -244,10 +245,19 @@ class AbstractDataset:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        facts: dict[str, Any] = {"source": [_shown(source) for source in self._definition.get("sources", [])]}
+        """JSON, under the keys of SDK v1: scripts parse it."""
+        facts: dict[str, Any] = {"source": self._sources_in_words(), "definition": step_names(self._definition)}
         if self._registration is not None:
-            facts = {"id": self.id, "name": self.name, "version": self.version, **facts}
-        return display.as_line(type(self).__name__, facts)
+            about = ("id", "name", "version", "description", "tags")
+            facts["registration"] = {key: self._fact(key) for key in about if self._fact(key) is not None}
+            facts["registration"]["workspace"] = repr(self._workspace)
+        return json.dumps(facts, indent=2)
+
+    def _sources_in_words(self) -> list[str]:
+        return [_shown(source) for source in self._definition.get("sources", [])]
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}\n{self!r}"
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other._definition == self._definition
@@ -271,7 +281,7 @@ def from_registration(workspace: Workspace, view: Mapping[str, Any]) -> FileData
 
 
 def _checked(workspace: Any) -> None:
-    if not isinstance(workspace, Workspace):
+    if not hasattr(workspace, "subscription_id"):
         raise UserErrorException(f"workspace must be a Workspace, not {type(workspace).__name__}.")
 
 
@@ -287,7 +297,9 @@ def _shown(source: Mapping[str, Any]) -> str:
         return shown_url(source["url"])
     if "query" in source:
         return f"{source['datastore']}: {source['query']}"
-    return "/".join(filter(None, [source.get("datastore"), source.get("path")]))
+    if source.get("datastore"):
+        return str((source["datastore"], source.get("path") or ""))
+    return str(source.get("path"))
 
 
 def _keys(partition_keys: Any) -> list[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from lapis.domain.data import check_path_on_compute, check_reference_name
+from lapis.domain.tree import without_dot
 from lapis.errors import UserErrorException
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class DataReference:
             raise UserErrorException(f"The path {path_on_datastore!r} cannot be used: it leads out of its datastore.")
         self.datastore = datastore
         self.data_reference_name = check_reference_name(data_reference_name or datastore.name)
-        self.path_on_datastore = path_on_datastore
+        self.path_on_datastore = None if path_on_datastore is None else without_dot(path_on_datastore)
         self.mode = mode
         self.path_on_compute = check_path_on_compute(path_on_compute)
         self.overwrite = overwrite
@@ -122,6 +123,17 @@ class DataPath:
     @staticmethod
     def create_from_data_reference(data_reference: DataReference) -> DataPath:
         return DataPath(data_reference.datastore, data_reference.path_on_datastore, data_reference.data_reference_name)
+
+
+class RunOutputsPath(DataPath):
+    """The outputs of a run, named as Azure's store of runs names them. `resume_from` takes it."""
+
+    def __init__(self, datastore: Any, run_id: str) -> None:
+        super().__init__(datastore, f"ExperimentRun/dcid.{run_id}/outputs")
+        self.run_id = run_id
+
+    def __repr__(self) -> str:
+        return f"DataPath({self.datastore_name}/{self.path_on_datastore})"
 
 
 class DataPathComputeBinding:

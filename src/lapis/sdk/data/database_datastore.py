@@ -204,7 +204,7 @@ class DatabaseRegistration:
 def _register(
     workspace: Workspace, name: str, kind: str, options: Any, secrets: Any, overwrite: bool, more: Mapping[str, Any]
 ) -> Any:
-    if not isinstance(workspace, Workspace):
+    if not hasattr(workspace, "subscription_id"):
         raise UserErrorException(f"workspace must be a Workspace, not {type(workspace).__name__}.")
     strange = sorted(set(more) - {"skip_validation"})
     if strange:

@@ -7,7 +7,7 @@ import sys
 from typing import Any, Iterable, NoReturn, cast
 
 from lapis.domain.object_store import FILES, GCS, LAKE, S3, SHARE, endpoint_of
-from lapis.domain.tree import check_path, resolve_under
+from lapis.domain.tree import check_path, resolve_under, without_dot
 from lapis.errors import NotThereYet, UserErrorException
 from lapis.files.copying import copy_files, files_below, refuse_other
 from lapis.files.object_store import ObjectPlace
@@ -113,11 +113,12 @@ class AbstractAzureStorageDatastore(AbstractDatastore):
     ) -> int:
         """Copy what begins with `prefix` to a folder; how many files."""
         if self._in_objects:
-            count = self._bring(target_path, prefix or "", overwrite, show_progress)
+            count = self._bring(target_path, without_dot(prefix or ""), overwrite, show_progress)
         else:
-            inside = (prefix or "").rpartition("/")[0]  # nothing else need be looked at
+            prefix = without_dot(prefix or "")
+            inside = prefix.rpartition("/")[0]  # nothing else need be looked at
             found = files_below(self._root(), inside)
-            wanted = [(path, name) for path, name in found if name.startswith(prefix or "")]
+            wanted = [(path, name) for path, name in found if name.startswith(prefix)]
             count = copy_files(wanted, os.fspath(target_path), overwrite)
         if show_progress:
             print(f"Downloaded {count} files", file=sys.stderr)
@@ -126,7 +127,7 @@ class AbstractAzureStorageDatastore(AbstractDatastore):
     def _copy_in(
         self, named: Iterable[tuple[str, str]], target_path: str | None, overwrite: bool, show: bool
     ) -> DataReference:
-        into = "" if target_path in (None, "", ".", "/") else check_path(str(target_path).strip("/"))
+        into = "" if target_path in (None, "", ".", "/") else check_path(without_dot(str(target_path)).strip("/"))
         planned = [(path, f"{into}/{name}" if into else name) for path, name in named]
         copied = self._put(planned, overwrite, show)
         if show:
@@ -351,7 +352,7 @@ def all_datastores(workspace: Workspace) -> dict[str, AbstractAzureStorageDatast
 
 
 def _look_up(workspace: Workspace, name: str | None) -> dict[str, Any]:
-    if not isinstance(workspace, Workspace):
+    if not hasattr(workspace, "subscription_id"):
         raise UserErrorException(f"workspace must be a Workspace, not {type(workspace).__name__}.")
     view: dict[str, Any] = workspace._client.call("GET", workspace._base + "/datastore", query={"name": name})
     return view

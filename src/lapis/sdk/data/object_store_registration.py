@@ -180,7 +180,7 @@ def _register(
     """Send it to the server, which tries whether it can be reached, entered and found before it is kept."""
     from lapis.sdk.data.datastore import _from_view
 
-    if not isinstance(workspace, Workspace):
+    if not hasattr(workspace, "subscription_id"):
         raise UserErrorException(f"workspace must be a Workspace, not {type(workspace).__name__}.")
     body: dict[str, Any] = {"name": check_datastore_name(name), "type": kind, "url": url}
     body["options"] = {key: value for key, value in options.items() if value is not None}

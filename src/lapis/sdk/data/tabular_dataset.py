@@ -118,6 +118,8 @@ class TabularDataset(AbstractDataset):
         for name in (fine, coarse):
             if name is not None and not isinstance(name, str):
                 raise UserErrorException(f"A timestamp column is named by text, not {name!r}.")
+        if fine is None and coarse is not None:
+            raise UserErrorException(f"partition_timestamp '{coarse}' goes with a timestamp column, and none is named.")
         if fine is not None and fine == coarse:
             raise UserErrorException(f"timestamp and partition_timestamp are both '{fine}'; they must differ.")
         definition = dict(self._definition, timestamps={"timestamp": fine, "partition_timestamp": coarse})
@@ -272,8 +274,8 @@ class TabularDataset(AbstractDataset):
         return FileDatasetFactory.from_files(table_cache().written(key, write), validate=False)
 
     def _between(self, call: str, start: Any, end: Any, include: bool, validate: bool) -> TabularDataset:
-        fine, coarse = self.timestamp_columns
-        if fine is None and coarse is None:
+        fine = self.timestamp_columns[0]
+        if fine is None:
             raise DatasetTimestampMissingError(
                 f"{call}() needs to know which column holds the time: ds.with_timestamp_columns('column') says it."
             )
@@ -284,7 +286,7 @@ class TabularDataset(AbstractDataset):
             raise UserErrorException(f"{call}() was given a start ({start}) that is after its end ({end}).")
         if validate:
             self._check_timestamps()
-        column = Column(str(fine or coarse))
+        column = Column(fine)
         made = self
         if start is not None:
             made = made.filter(column >= _moment(start) if include else column > _moment(start))

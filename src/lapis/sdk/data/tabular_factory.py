@@ -158,7 +158,7 @@ AbstractDataset.Tabular = TabularDatasetFactory
 
 def delimited(separator: Any, header: Any, types: Any, include_path: bool, partition_format: Any) -> dict[str, Any]:
     """How files of separated values are read, with the rest as it is without being asked for."""
-    if not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n':
+    if not isinstance(separator, str) or len(separator) != 1 or separator in '"\r':
         raise UserErrorException(f"separator must be one character, not {separator!r}.")
     return {
         "format": "delimited",

@@ -7,11 +7,13 @@ import os
 import re
 from typing import Any, Iterable
 
+from lapis.client.submitting_python import submitting_python
 from lapis.domain import yaml_text
 from lapis.errors import NotFound, UserErrorException
 
 CONDA_FILE_NAME = "conda_dependencies.yml"
-PYTHON_DEFAULT_VERSION = "3.11"  # the oldest that the server itself runs on, so there is always one around
+# Of who writes it: it reads what he pickled.
+PYTHON_DEFAULT_VERSION = ".".join(submitting_python().version.split(".")[:2])
 SDK_PACKAGE = "azureml-defaults"
 CPU = "cpu"
 GPU = "gpu"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Dict
 
 from lapis.domain.environment import called
 from lapis.errors import ActivityFailedException, UserErrorException
-from lapis.sdk.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from lapis.sdk.environments.environment import Environment
@@ -28,10 +27,9 @@ def image_details(workspace: Workspace, environment: Environment) -> DockerImage
 
 
 def _ask(workspace: Workspace, environment: Environment, path: str) -> Any:
-    from lapis.domain import settings
-    from lapis.sdk.environments.environment_resolution import resolve
+    from lapis.sdk.environments.environment_resolution import resolve, wish
 
-    if not isinstance(workspace, Workspace):
+    if not hasattr(workspace, "subscription_id"):
         raise UserErrorException(f"workspace must be a Workspace, not {type(workspace).__name__}.")
     if environment.python.user_managed_dependencies:
         raise UserErrorException(
@@ -39,8 +37,7 @@ def _ask(workspace: Workspace, environment: Environment, path: str) -> Any:
             "so runs take the interpreter as it is."
         )
     resolve(workspace, environment)  # what takes long, and says so; from here on it is known
-    body = {"definition": environment._to_dict(), "strict": settings.load().strict}
-    return workspace._client.call("POST", workspace._base + path, body)
+    return workspace._client.call("POST", workspace._base + path, wish(environment))
 
 
 class ImageBuildDetails:

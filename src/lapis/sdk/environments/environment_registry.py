@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lapis.errors import UserErrorException
-from lapis.sdk.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from lapis.sdk.environments.environment import Environment
@@ -45,7 +44,7 @@ def label(workspace: Workspace, name: Any, version: Any, labels: Any) -> None:
 
 
 def _call(workspace: Workspace, method: str, path: str, body: Any = None, query: Any = None) -> Any:
-    if not isinstance(workspace, Workspace):
+    if not hasattr(workspace, "subscription_id"):
         raise UserErrorException(f"workspace must be a Workspace, not {type(workspace).__name__}.")
     return workspace._client.call(method, f"{workspace._base}/environments{path}", body, query=query)
 

@@ -6,8 +6,10 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+from lapis.client.submitting_python import submitting_python
 from lapis.domain import settings
 from lapis.domain.environment import called
+from lapis.machine.installed_packages import installed_versions
 
 if TYPE_CHECKING:
     from lapis.sdk.workspace.workspace import Workspace
@@ -22,10 +24,7 @@ def resolve(workspace: Workspace, environment: Any, mpi: bool = False, horovod_i
 
     A job that MPI starts (`mpi`) may get more than others: Horovod, and unasked if its script imports it: `horovod_in`.
     """
-    chosen = settings.load()
-    forced = chosen.environments == "container"
-    body = {"definition": environment._to_dict(), "strict": chosen.strict, "container": forced, "mpi": mpi}
-    body["horovod_in"] = horovod_in
+    body = {**wish(environment), "mpi": mpi, "horovod_in": horovod_in}
     done = threading.Event()
     threading.Thread(target=_say_what_takes_so_long, args=(environment.name, done), daemon=True).start()
     try:
@@ -33,6 +32,24 @@ def resolve(workspace: Workspace, environment: Any, mpi: bool = False, horovod_i
     finally:
         done.set()
     return dict(reply)
+
+
+def wish(environment: Any) -> dict[str, Any]:
+    """What the server has to know to resolve an environment: also who asks, for what the definition leaves open."""
+    chosen = settings.load()
+    return {
+        "definition": environment._to_dict(),
+        "strict": chosen.strict,
+        "container": chosen.environments == "container",
+        "submitter": _submitter(),
+    }
+
+
+def _submitter() -> dict[str, Any]:
+    python = submitting_python()
+    installed = installed_versions(python.search_path).items()
+    released = {name: number for name, number in installed if number.replace(".", "").isdigit()}
+    return {"python": python.version, "packages": released}
 
 
 def _say_what_takes_so_long(name: str | None, done: threading.Event) -> None:

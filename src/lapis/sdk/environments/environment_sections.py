@@ -15,10 +15,10 @@ DEFAULT_GPU_IMAGE = "mcr.microsoft.com/azureml/openmpi4.1.0-cuda11.8-cudnn8-ubun
 DEFAULT_SHM_SIZE = "2g"
 
 
-def _check_conda_dependencies(name: str, value: Any) -> CondaDependencies:
+def _check_conda_dependencies(name: str, value: Any) -> Any:
     if value is None:
         return CondaDependencies()
-    if not isinstance(value, CondaDependencies):
+    if not hasattr(value, "serialize_to_string"):
         raise UserErrorException(f"{name} must be a CondaDependencies, not {value!r}.")
     return value
 

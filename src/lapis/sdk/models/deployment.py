@@ -85,7 +85,27 @@ def of_paths(
     _new(workspace, name, deployment_config, deployment_target, overwrite)
     _check_name_is_free(workspace, name, overwrite)
     models = [Model.register(workspace, path, os.path.basename(os.path.abspath(path))) for path in paths]
-    return deploy(workspace, name, models, image_config, deployment_config, deployment_target, overwrite)
+    return by_image(workspace, name, models, image_config, deployment_config, deployment_target, overwrite)
+
+
+def by_image(
+    workspace: Workspace,
+    name: str,
+    models: Sequence[Model | str],
+    image_config: InferenceConfig | ContainerImageConfig,
+    deployment_config: WebserviceDeploymentConfiguration | None = None,
+    deployment_target: ComputeTarget | str | None = None,
+    overwrite: bool = False,
+) -> Webservice:
+    """An image of the service's name, and the service. An InferenceConfig, of later releases, makes no image."""
+    from lapis.sdk.models.image import ContainerImageConfig, Image
+
+    where = (deployment_config, deployment_target, overwrite)
+    if not isinstance(image_config, ContainerImageConfig):
+        return deploy(workspace, name, models, image_config, *where)
+    _new(workspace, name, *where)
+    _check_name_is_free(workspace, name, overwrite)
+    return of_image(workspace, name, Image.create(workspace, name, models, image_config), *where)
 
 
 def content(workspace: Workspace, models: Any, inference_config: Any) -> dict[str, Any]:
@@ -121,13 +141,13 @@ def labels(what: str, given: Any) -> dict[str, Any]:
 
 def _new(workspace: Workspace, name: str, config: Any, target: Any, overwrite: bool) -> dict[str, Any]:
     """What the server needs to know, but for what is served."""
-    from lapis.sdk.models.deployment_config import AciServiceDeploymentConfiguration, WebserviceDeploymentConfiguration
+    from lapis.sdk.models.deployment_config import AciServiceDeploymentConfiguration
     from lapis.sdk.runs.interactive import user_name
 
     check_service_name(name)
     if config is None:  # as in Azure: on a cluster if one is given, else alone
         config = _of_cluster() if target is not None else AciServiceDeploymentConfiguration()
-    if not isinstance(config, WebserviceDeploymentConfiguration):
+    if not hasattr(config, "validate_configuration"):
         raise WebserviceException(
             "deployment_config comes from deploy_configuration() of AciWebservice, AksWebservice or LocalWebservice; "
             f"it cannot be {config!r}."

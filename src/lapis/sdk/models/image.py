@@ -199,7 +199,7 @@ class Image:
         workspace: Workspace, name: str, models: Sequence[Model | str], image_config: ContainerImageConfig
     ) -> ContainerImage:
         """Keep models, code and environment together, as the next version of that name."""
-        if not isinstance(image_config, ContainerImageConfig):
+        if not hasattr(image_config, "validate_configuration"):
             raise WebserviceException(
                 f"image_config comes from ContainerImage.image_configuration(); it cannot be {image_config!r}."
             )

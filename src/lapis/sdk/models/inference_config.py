@@ -165,7 +165,7 @@ class InferenceConfig:
             environment = Environment("inference")
             if self.conda_file is not None:
                 environment = Environment.from_conda_specification("inference", self._beside_script(self.conda_file))
-        if not isinstance(environment, Environment):
+        if not hasattr(environment, "python"):
             raise WebserviceException(f"environment must be an Environment, not {environment!r}.")
         unused = [what for what in ("extra_docker_file_steps", "base_image", "cuda_version") if getattr(self, what)]
         copy = environment.clone(str(environment.name))

@@ -128,14 +128,14 @@ class LocalWebservice(Webservice):
             self.wait_for_deployment()
 
     def reload(self, wait: bool = False) -> None:
-        """Load models and script again, with what the script and the files beside it are now."""
+        """Load models and script again, with what the script and the files beside it are now; it does so when this
+        returns, with or without `wait`, as it does when Azure's container has been started anew."""
         from lapis.sdk.models.inference_config import sent_again
 
         origin = self._main["origin"]
         again = {"reload": True} if origin is None else {"code": sent_again(self.workspace, Origin.from_json(origin))}
         self._change(again)
-        if wait:
-            self.wait_for_deployment()
+        self.wait_for_deployment()
 
     def deploy_to_cloud(
         self,

@@ -12,6 +12,7 @@ from lapis.errors import ModelNotFoundException, UserErrorException, WebserviceE
 from lapis.machine.whole_files import replacing
 from lapis.sdk.base import display
 from lapis.sdk.models.resource_configuration import ResourceConfiguration
+from lapis.sdk.runs.run_files import artifact_name
 
 if TYPE_CHECKING:
     from lapis.sdk.compute.compute_target import ComputeTarget
@@ -324,6 +325,11 @@ class Model:
         model = Model(workspace, model_name, version=version)
         return model.download(os.path.join(_MODELS_FOLDER, model.name, str(model.version)), exist_ok=True)
 
+    @staticmethod
+    def _get_model_path_remote(model_name: str, version: int | None, workspace: Workspace) -> str:
+        """Private in SDK v1, and used all the same."""
+        return Model.get_model_path(model_name, version, workspace)
+
     def get_sas_urls(self) -> builtins.list[str]:
         """Addresses from which the files can be fetched; they need this workspace's token."""
         server = self.workspace._client.endpoint.url.rstrip("/")
@@ -425,7 +431,7 @@ def register_from_run(run: Any, model_name: str, model_path: str | None, about: 
         properties["model_framework"], properties["model_framework_version"], about.pop("sample_input_dataset"),
         about.pop("sample_output_dataset"), about.pop("resource_configuration"), workspace,
     )  # fmt: skip
-    body.update(run_id=run.id, path=model_path)
+    body.update(run_id=run.id, path=artifact_name((model_path or model_name).rstrip("/")))
     return Model(workspace, _view=workspace._client.call("POST", workspace._base + "/models", body))
 
 
@@ -442,9 +448,8 @@ def _about(
     resources: Any,
     workspace: Any = None,
 ) -> dict[str, Any]:
-    known = [value for key, value in vars(Model.Framework).items() if not key.startswith("_")]
-    if framework is not None and framework not in known:
-        raise UserErrorException(f"model_framework cannot be {framework!r}. Known: {', '.join(known)}.")
+    if framework is not None and not isinstance(framework, str):
+        raise UserErrorException(f"model_framework is text, such as Model.Framework.PYTORCH, not {framework!r}.")
     if framework_version is not None and framework is None:
         raise UserErrorException("model_framework_version says nothing without model_framework.")
     if resources is not None and not isinstance(resources, ResourceConfiguration):

@@ -18,7 +18,9 @@ def ask(service: Any, input_data: Any) -> Any:
         return _parsed(text)
     said = _said(text).rstrip(".")
     raise WebserviceException(
-        f"Service '{service.name}' answered {status}: {said}. service.get_logs() tells more.", status_code=status
+        f"Service '{service.name}' answered {status}: {said}. service.get_logs() tells more.\n"
+        f"Received bad response from service.\nResponse Code: {status}\nHeaders: {dict(headers)}\nContent: {content!r}",
+        status_code=status,
     )
 
 

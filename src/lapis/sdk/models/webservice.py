@@ -70,8 +70,10 @@ class Webservice:
         deployment_target: ComputeTarget | str | None = None,
         overwrite: bool = False,
     ) -> Webservice:
-        """As in 2019: serve registered models."""
-        return deployment.deploy(workspace, name, models, image_config, deployment_config, deployment_target, overwrite)
+        """As in 2019: serve registered models, by way of an image of the service's name."""
+        return deployment.by_image(
+            workspace, name, models, image_config, deployment_config, deployment_target, overwrite
+        )
 
     @staticmethod
     def deploy_from_image(

@@ -38,7 +38,7 @@ class ViewType:
 
 class Experiment:
     def __init__(self, workspace: Workspace, name: str, **kwargs: Any) -> None:
-        if not isinstance(workspace, Workspace):
+        if not hasattr(workspace, "subscription_id"):
             raise UserErrorException(f"workspace must be a Workspace, not {type(workspace).__name__}.")
         unknown = sorted(set(kwargs) - _PRIVATE)
         if unknown:

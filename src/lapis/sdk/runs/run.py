@@ -39,7 +39,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
     _own_log = STD_LOG  # what wait_for_completion() shows
 
     def __init__(self, experiment: Experiment, run_id: str, outputs: Any = None, **kwargs: Any) -> None:
-        if not isinstance(experiment, Experiment):
+        if not hasattr(experiment, "workspace"):
             raise UserErrorException(f"experiment must be an Experiment, not {type(experiment).__name__}.")
         unknown = sorted(key for key in kwargs if not key.startswith("_"))
         if unknown:
@@ -84,7 +84,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
     @staticmethod
     def get(workspace: Workspace, run_id: str) -> Run:
         """The run with that id, as the class that fits its type."""
-        if not isinstance(workspace, Workspace):
+        if not hasattr(workspace, "subscription_id"):
             raise UserErrorException(f"workspace must be a Workspace, not {type(workspace).__name__}.")
         view = workspace._client.call("GET", f"{workspace._base}/runs/{check_run_id(run_id)}")
         return rehydrate(Experiment(workspace, view["experiment"], _create_in_cloud=False), view)
@@ -100,7 +100,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
         _rehydrate_runs: bool = True,
     ) -> Iterator[Run]:
         """Runs of an experiment, the newest first, fetched page by page as they are asked for."""
-        if not isinstance(experiment, Experiment):
+        if not hasattr(experiment, "workspace"):
             raise UserErrorException(f"experiment must be an Experiment, not {experiment.__class__.__name__}.")
         query = {
             "experiment": experiment.name,
@@ -121,8 +121,8 @@ class Run(RunFiles, RunMetrics, RunFamily):
         status: str | Iterable[str] | None = None,
     ) -> Iterator[Run]:
         """Runs that were sent to a compute target."""
-        workspace = getattr(compute, "workspace", None)
-        if not isinstance(workspace, Workspace):
+        workspace: Any = getattr(compute, "workspace", None)
+        if not hasattr(workspace, "subscription_id"):
             raise UserErrorException(f"compute must be a compute target of a workspace, not {compute!r}.")
         query = {
             "target": compute.name,
@@ -233,7 +233,9 @@ class Run(RunFiles, RunMetrics, RunFamily):
         if view["definition"] is None:
             del details["runDefinition"]
         if view["error"]:
-            details["error"] = {"error": dict(view["error"])}
+            from lapis.sdk.runs.failure import as_details
+
+            details["error"] = as_details(view)
         if view["warnings"]:
             details["warnings"] = [{"source": "Lapis", "message": warning} for warning in view["warnings"]]
         return details

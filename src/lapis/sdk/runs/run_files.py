@@ -8,16 +8,21 @@ from typing import IO, TYPE_CHECKING, Any, Callable, Iterable, cast
 from lapis.client.http_client import quoted
 from lapis.client.shipping import read_chunks
 from lapis.client.snapshot import hash_file
-from lapis.domain.tree import check_path, resolve_under
+from lapis.domain.tree import check_path, resolve_under, without_dot
 from lapis.errors import AzureMLException, SnapshotException, UserErrorException
 from lapis.machine.whole_files import replacing
 
 if TYPE_CHECKING:
     from lapis.client.http_client import Client
+    from lapis.sdk.runs.experiment import Experiment
 
 
 class RunFiles:
     _run_id: str
+
+    @property
+    def experiment(self) -> Experiment:
+        raise NotImplementedError
 
     @property
     def _client(self) -> Client:
@@ -35,7 +40,7 @@ class RunFiles:
     ) -> dict[str, Any]:
         """Store a file, or what a stream holds, under `name` in the run."""
         _no_datastore(datastore_name)
-        name = _artifact_name(name)
+        name = artifact_name(name)
         if hasattr(path_or_stream, "read"):
             return self._upload_stream(name, cast("IO[Any]", path_or_stream))
         if not isinstance(path_or_stream, (str, os.PathLike)):
@@ -56,7 +61,7 @@ class RunFiles:
         _no_datastore(datastore_name)
         if isinstance(names, str) or isinstance(paths, (str, os.PathLike)):
             raise UserErrorException("upload_files() takes a list of names and a list of paths.")
-        checked, files = [_artifact_name(name) for name in names], list(paths)
+        checked, files = [artifact_name(name) for name in names], list(paths)
         if len(checked) != len(files):
             raise UserErrorException(f"upload_files() was given {len(checked)} names and {len(files)} paths.")
         twice = sorted(name for name in set(checked) if checked.count(name) > 1)
@@ -70,12 +75,12 @@ class RunFiles:
     ) -> dict[str, Any]:
         """Store every file below `path` under `name`/..."""
         _no_datastore(datastore_name)
-        name = _artifact_name(name.rstrip("/") if isinstance(name, str) else name)
+        name = artifact_name(name.rstrip("/") if isinstance(name, str) else name)
         if not isinstance(path, (str, os.PathLike)) or not os.path.isdir(path):
             raise UserErrorException(f"upload_folder('{name}'): there is no folder {path}.")
         files = [os.path.join(where, leaf) for where, _, leaves in os.walk(path) for leaf in sorted(leaves)]
         inside = [os.path.relpath(file, path).replace(os.sep, "/") for file in files]
-        return self._upload([(_artifact_name(f"{name}/{leaf}"), file) for leaf, file in zip(inside, files)])
+        return self._upload([(artifact_name(f"{name}/{leaf}"), file) for leaf, file in zip(inside, files)])
 
     def get_file_names(self) -> list[str]:
         """The names of all files of the run."""
@@ -85,7 +90,7 @@ class RunFiles:
         self, name: str, output_file_path: str | os.PathLike[str] | None = None, _validate_checksum: bool = True
     ) -> None:
         """Write one file of the run to `output_file_path` (a file or a folder), or beside us under its own name."""
-        check_path(name)
+        name = artifact_name(name)
         base = os.path.basename(name)
         target = os.fspath(output_file_path) if output_file_path is not None else base
         if os.path.isdir(target) or target.endswith(("/", os.sep)):
@@ -107,12 +112,13 @@ class RunFiles:
         timeout_seconds: float | None = None,
     ) -> None:
         """Write the files whose names begin with `prefix` below `output_directory` (or to `output_paths`)."""
-        chosen = [file for file in self._files() if file["name"].startswith(prefix or "")]
+        prefix = without_dot(prefix or "")
+        chosen = [file for file in self._files() if file["name"].startswith(prefix)]
         if output_paths is not None:
             paths = [output_paths] if isinstance(output_paths, str) else [os.fspath(path) for path in output_paths]
             if len(paths) != len(chosen):
                 raise UserErrorException(
-                    f"{len(chosen)} files of run {self._run_id} begin with '{prefix or ''}', but output_paths names "
+                    f"{len(chosen)} files of run {self._run_id} begin with '{prefix}', but output_paths names "
                     f"{len(paths)}."
                 )
             targets = [os.path.join(output_directory or ".", path) for path in paths]
@@ -122,6 +128,13 @@ class RunFiles:
             targets = [resolve_under(root, name) for name in inside]
         for file, target in zip(chosen, targets):
             self._fetch(file, target)
+
+    def _get_outputs_datapath(self) -> Any:
+        """The run's outputs as data, for `resume_from` of a later run. Private in SDK v1, and used all the same."""
+        from lapis.sdk.data.data_reference import RunOutputsPath
+        from lapis.sdk.data.datastore import Datastore
+
+        return RunOutputsPath(Datastore(self.experiment.workspace, "workspaceartifactstore"), self._run_id)
 
     def get_snapshot_id(self) -> str:
         raise NotImplementedError
@@ -153,7 +166,7 @@ class RunFiles:
         wrote, before anybody has come to collect it."""
         if not isinstance(path, str) or not self._is_own() or not os.path.exists(path):
             return
-        name = _artifact_name(path.rstrip("/"))
+        name = artifact_name(path.rstrip("/"))
         stored = {file["name"]: file["hash"] for file in self._files()}
         if os.path.isdir(path):
             here = {f"{name}/{os.path.relpath(os.path.join(f, n), path)}": os.path.join(f, n)
@@ -227,10 +240,11 @@ class RunFiles:
                 raise AzureMLException(f"'{file['name']}' of run {self._run_id} arrived damaged. Try again.")
 
 
-def _artifact_name(name: Any) -> str:
+def artifact_name(name: Any) -> str:
+    """A file's name in a run, checked. `./outputs/x` is `outputs/x`, as SDK v1 takes it everywhere."""
     if not isinstance(name, str):
         raise UserErrorException(f"A file's name in a run must be text, not {type(name).__name__}.")
-    return check_path(name[2:] if name.startswith("./") else name)
+    return check_path(without_dot(name))
 
 
 def _local_name(name: str, prefix: str | None, append_prefix: bool) -> str:

@@ -18,3 +18,25 @@ class RunStatus:
     FAILED = "Failed"
     CANCELED = "Canceled"
     UNKNOWN = "Unknown"
+    UNAPPROVED = "Unapproved"
+
+    @classmethod
+    def get_running_statuses(cls) -> list[str]:
+        return list(RUNNING_STATES)
+
+    @classmethod
+    def get_post_processing_statuses(cls) -> list[str]:
+        return list(POST_PROCESSING_STATES)
+
+
+RUNNING_STATES = [
+    RunStatus.NOT_STARTED,
+    RunStatus.STARTING,
+    RunStatus.PROVISIONING,
+    RunStatus.PREPARING,
+    RunStatus.QUEUED,
+    RunStatus.RUNNING,
+    RunStatus.PAUSED,
+]
+POST_PROCESSING_STATES = [RunStatus.FINALIZING]
+TERMINAL_STATES = [RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELED]

@@ -6,17 +6,19 @@ import os
 import re
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from lapis.client.http_client import quoted
-from lapis.client.script_python import script_python
 from lapis.client.snapshot_sending import send_snapshot
+from lapis.client.submitting_python import submitting_python
 from lapis.domain import settings as settings_module
+from lapis.domain.data import NEEDED_FOR_TABLES, cannot_read_tables
 from lapis.domain.environment import called
-from lapis.domain.job import Job, Mpi, WantedEnvironment, Word
+from lapis.domain.job import DatasetInput, Job, Mpi, WantedEnvironment, Word
 from lapis.domain.run import SCRIPT_RUN, check_labels, check_run_id, check_text
-from lapis.domain.tree import check_path
+from lapis.domain.tree import check_path, without_dot
 from lapis.errors import (
     ComputeTargetException,
     ExperimentExecutionException,
@@ -24,11 +26,13 @@ from lapis.errors import (
     UserErrorException,
 )
 from lapis.sdk.config.distribution import distribution_of
+from lapis.sdk.config.resume import resumed_run
 from lapis.sdk.config.script_run_config import ScriptRunConfig, get_run_config_from_script_run
 from lapis.sdk.data import run_data
 from lapis.sdk.data.config_data import named_in
 from lapis.sdk.environments.conda_dependencies import PYTHON_DEFAULT_VERSION
 from lapis.sdk.environments.environment_resolution import resolve
+from lapis.sdk.runs.run_definition import run_definition
 
 if TYPE_CHECKING:
     from lapis.sdk.config.runconfig import RunConfiguration
@@ -102,8 +106,10 @@ def described(
         outputs=data.outputs,
         url_mirrors=run_data.checked_mirrors(),
         mount=run_data.checked_mount(),
+        resumes=resumed_run(given),
     )
-    target = _checked_target(experiment.workspace, run_config.target)
+    _check_tables(job)
+    target, kind = _checked_target(experiment.workspace, run_config.target)
     snapshot_id, said = send_snapshot(experiment.workspace, folder)
     body = {
         "experiment": experiment.name,
@@ -115,12 +121,20 @@ def described(
         "description": description,
         "tags": checked_tags,
         "properties": {
-            "_azureml.ComputeTargetType": target,
+            "_azureml.ComputeTargetType": kind,
             "ContentSnapshotId": snapshot_id,
             **_git_facts(folder),
+            "ProcessInfoFile": "azureml-logs/process_info.json",
+            "ProcessStatusFile": "azureml-logs/process_status.json",
             **properties,
         },
-        "definition": _definition(run_config, target),
+        "definition": run_definition(
+            run_config,
+            target,
+            experiment.name,
+            given,
+            {each.name: each.dataset_id for each in data.inputs if isinstance(each, DatasetInput)},
+        ),
         "snapshot_id": snapshot_id,
         "target": target,
         "uses": data.uses,
@@ -129,6 +143,16 @@ def described(
         "created_by": _user_name(),
     }
     return body, job
+
+
+def _check_tables(job: Job) -> None:
+    """This interpreter can be asked here; what an environment brings the server knows."""
+    tables = job.tables()
+    if not tables or job.environment is not None or job.python != sys.executable:
+        return
+    missing = [name for name in NEEDED_FOR_TABLES if find_spec(name) is None]
+    if missing:
+        raise UserErrorException(cannot_read_tables(tables, sys.executable, missing))
 
 
 def _cannot_submit(config: Any) -> Exception:
@@ -201,7 +225,7 @@ def _watched(folder: Any) -> str:
     """A folder below the working folder whose files are streamed while they grow."""
     if not isinstance(folder, str):
         raise UserErrorException(f"history.directories_to_watch holds names of folders, not {folder!r}.")
-    return check_path(folder[2:] if folder.startswith("./") else folder)
+    return check_path(without_dot(folder))
 
 
 def _variables(given: Any) -> dict[str, str]:
@@ -231,15 +255,15 @@ def _argument(where: str, value: Any) -> Word:
     raise ExperimentExecutionException(f"{where} can hold text and numbers, not {type(value).__name__} ({value!r}).")
 
 
-def _checked_target(workspace: Workspace, target: Any) -> str:
-    """Its name. One that does not exist is refused before anything is sent."""
+def _checked_target(workspace: Workspace, target: Any) -> tuple[str, str]:
+    """Its name, and its kind in small letters. One that does not exist is refused before anything is sent."""
     name = getattr(target, "name", target)
     if name in (None, "", "local"):
-        return "local"
+        return "local", "local"
     if not isinstance(name, str):
         raise ComputeTargetException(f"A compute target is given by its name or as an object, not {target!r}.")
-    workspace._client.call("GET", f"{workspace._base}/computes/{quoted(name)}")
-    return name
+    found = workspace._client.call("GET", f"{workspace._base}/computes/{quoted(name)}")
+    return name, str(found["type"]).lower()
 
 
 def interpreter(
@@ -250,18 +274,21 @@ def interpreter(
     in_image = mode == "container" or _names_image(environment.docker)
     if section.user_managed_dependencies and (not in_image or mode == "host"):
         chosen = section.interpreter_path
-        return (script_python() if chosen in (None, "", "python") else str(chosen)), None, []
+        return (submitting_python().path if chosen in (None, "", "python") else str(chosen)), None, []
     if not _asked_for(environment) and not in_image:
-        return script_python(), None, []
+        return submitting_python().path, None, []
     if mode == "host":
-        said = f"{called(environment.name)} is not built; the script runs in {script_python()}."
-        return script_python(), None, [f"LAPIS_ENVIRONMENTS=host: {said}"]
+        said = f"{called(environment.name)} is not built; the script runs in {submitting_python().path}."
+        return submitting_python().path, None, [f"LAPIS_ENVIRONMENTS=host: {said}"]
     resolved = resolve(workspace, environment, mpi, horovod_in)
     wanted = WantedEnvironment(resolved["lock"], environment.name, tuple(resolved["said"]))
     told = [
         f"{each['asked']} -> {each['given'] or 'not installed'}: {each['reason']}" for each in resolved["substitutions"]
     ]
-    return script_python(), wanted, [*told, *resolved["notices"]]
+    for line in told:
+        if line.startswith("python"):  # what is most likely to break a script is told at once, not only in the log
+            print(f"Lapis: {called(environment.name)}: {line}", file=sys.stderr)
+    return submitting_python().path, wanted, [*told, *resolved["notices"]]
 
 
 def _names_image(docker: Any) -> bool:
@@ -275,26 +302,10 @@ def _asked_for(environment: Any) -> list[str]:
     dependencies = environment.python.conda_dependencies
     asked = [str(package) for package in dependencies.conda_packages if str(package).split("=")[0] not in _EVERYWHERE]
     version = dependencies.get_python_version() or PYTHON_DEFAULT_VERSION
-    if version != PYTHON_DEFAULT_VERSION and tuple(version.split(".")[:2]) != tuple(map(str, sys.version_info[:2])):
+    if version.split(".")[:2] != PYTHON_DEFAULT_VERSION.split("."):
         asked.append(f"Python {version}")
     asked += [str(package) for package in dependencies.pip_packages if not str(package).startswith("azureml-")]
     return asked
-
-
-def _definition(run_config: RunConfiguration, target: str) -> dict[str, Any]:
-    from lapis.sdk.config.runconfig import to_run_definition
-
-    return dict(_without_secrets(to_run_definition(run_config)), target=target)
-
-
-_SECRETS = {"password", "sasToken", "accountKey", "authToken", "githubToken"}
-
-
-def _without_secrets(value: Any) -> Any:
-    """What a run shows of itself never holds a credential."""
-    if isinstance(value, dict):
-        return {k: "********" if k in _SECRETS and v else _without_secrets(v) for k, v in value.items()}
-    return [_without_secrets(item) for item in value] if isinstance(value, list) else value
 
 
 def _git_facts(folder: str) -> dict[str, str]:

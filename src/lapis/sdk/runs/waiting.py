@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Mapping
 
 from lapis.domain.run import ENDED
-from lapis.errors import ActivityFailedException
+from lapis.sdk.runs.failure import exception_of
 
 if TYPE_CHECKING:
     from lapis.sdk.runs.run import Run
 
 _BUILD_LOG = "azureml-logs/20_image_build_log.txt"  # while its environment is being built
 _WAIT = 20.0
+WORTH_TELLING = 1.0  # seconds in the queue: on an idle machine a run is out of it before anybody could read of it
 _FIRST_BYTES = {2: range(0xC0, 0xE0), 3: range(0xE0, 0xF0), 4: range(0xF0, 0xF8)}  # of a character, by its length
 
 
@@ -23,7 +23,8 @@ def wait_for_completion(run: Run, show_output: bool, raise_on_error: bool) -> di
     revision, log, offset = -1, own_log, 0
     try:
         while True:
-            query: dict[str, Any] = {"revision": revision, "wait": _WAIT}
+            held_back = screen is not None and screen.holds_back
+            query: dict[str, Any] = {"revision": revision, "wait": WORTH_TELLING if held_back else _WAIT}
             if screen is not None:
                 query.update(log=log, offset=offset)
             seen = run._call("GET", "/watch", query=query, timeout=_WAIT + 40.0)
@@ -51,7 +52,7 @@ def wait_for_completion(run: Run, show_output: bool, raise_on_error: bool) -> di
     if screen is not None:
         screen.sum_up(view)
     if view["status"] == "Failed" and raise_on_error:
-        raise ActivityFailedException(json.dumps({"error": view["error"]}, indent=4))
+        raise exception_of(view)
     return run.get_details()
 
 
@@ -61,14 +62,19 @@ class _Screen:
         self._headed = False
         self._ended_line = True
         self._told: tuple[str, str] | None = None
+        self.holds_back = False
         self._url = run.get_portal_url()
         print(f"RunId: {run.id}\nWeb View: {self._url}", flush=True)
 
     def tell_status(self, view: dict[str, Any]) -> None:
         """A line when the run begins to wait for something else; nothing once its log speaks."""
+        self.holds_back = False
         if (self._headed and view["status"] != "Queued") or view["status"] in ENDED or not view["stages"]:
             return
         last = view["stages"][-1]
+        self.holds_back = just_queued(view)
+        if self.holds_back:
+            return
         now = (view["status"], last["reason"])
         if now != self._told and view["status"] != "Running":
             ends = f" ({last['until']})" if last["until"] else ""
@@ -106,6 +112,11 @@ class _Screen:
         if not self._ended_line:
             print()
         print("\n".join(lines), flush=True)
+
+
+def just_queued(view: Mapping[str, Any]) -> bool:
+    """Whether it is too early to say that the run waits."""
+    return view["status"] == "Queued" and bool(view["stages"]) and view["stages"][-1]["seconds"] < WORTH_TELLING
 
 
 def whole_characters(data: bytes) -> int:

@@ -6,7 +6,6 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from lapis.errors import TrainingException
-from lapis.sdk.config.runconfig import RunConfiguration
 from lapis.sdk.config.script_run_config import ScriptRunConfig
 from lapis.sdk.environments.conda_dependencies import CondaDependencies
 from lapis.sdk.training.estimator_run_config import MMLBaseEstimatorRunConfig
@@ -32,7 +31,7 @@ class MMLBaseEstimator:
     ) -> None:
         if estimator_config is None:
             estimator_config = MMLBaseEstimatorRunConfig(compute_target)
-        if not isinstance(estimator_config, RunConfiguration):
+        if not hasattr(estimator_config, "environment"):
             raise TrainingException(
                 f"estimator_config must be a MMLBaseEstimatorRunConfig, not {type(estimator_config).__name__}."
             )

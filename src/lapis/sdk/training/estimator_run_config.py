@@ -186,8 +186,8 @@ def _one_of(name: str, value: Any, older_value: Any, older_name: str) -> Any:
     return older_value if value is None else value
 
 
-def _checked_environment(environment: Any) -> Environment:
-    if not isinstance(environment, Environment):
+def _checked_environment(environment: Any) -> Any:
+    if not hasattr(environment, "python"):
         raise TrainingException(f"environment_definition must be an Environment, not {type(environment).__name__}.")
     return environment
 

@@ -139,16 +139,15 @@ def _what_to_run(estimator: Any, run_config: Any) -> MMLBaseEstimator | ScriptRu
     if estimator is not None and not hasattr(estimator, "_script_run_config"):
         raise HyperDriveConfigException(f"estimator must be an estimator, not {type(estimator).__name__}.")
     what: MMLBaseEstimator | ScriptRunConfig = run_config if estimator is None else estimator
-    if not isinstance(what, ScriptRunConfig) and not hasattr(what, "_script_run_config"):
+    if not hasattr(what, "source_directory"):
         raise HyperDriveConfigException(f"run_config must be a ScriptRunConfig, not {type(run_config).__name__}.")
     return what
 
 
 def _several(what: str, given: Any) -> list[Any]:
-    from lapis.sdk.runs.run import Run
 
     runs = [] if given is None else list(given) if isinstance(given, (list, tuple)) else [given]
     for run in runs:
-        if not isinstance(run, Run):
+        if not hasattr(run, "experiment"):
             raise HyperDriveConfigException(f"{what} takes runs, not {type(run).__name__} ({run!r}).")
     return runs

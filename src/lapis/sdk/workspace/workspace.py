@@ -29,11 +29,23 @@ if TYPE_CHECKING:
 _DEFAULT = ("local", "local", "default")
 
 
+class _DefaultCluster:
+    """What the default cluster of a kind is made from; read when asked for, as few need it."""
+
+    def __init__(self, vm_size: str) -> None:
+        self._vm_size = vm_size
+
+    def __get__(self, workspace: Any, owner: Any = None) -> Any:
+        from lapis.sdk.compute.aml_compute import AmlCompute
+
+        return AmlCompute.provisioning_configuration(vm_size=self._vm_size, min_nodes=0, max_nodes=2)
+
+
 class Workspace:
     DEFAULT_CPU_CLUSTER_NAME = "cpu-cluster"
     DEFAULT_GPU_CLUSTER_NAME = "gpu-cluster"
-    DEFAULT_CPU_CLUSTER_CONFIGURATION: Any = None  # compute clusters come with a later release
-    DEFAULT_GPU_CLUSTER_CONFIGURATION: Any = None
+    DEFAULT_CPU_CLUSTER_CONFIGURATION: Any = _DefaultCluster("STANDARD_DS2_V2")
+    DEFAULT_GPU_CLUSTER_CONFIGURATION: Any = _DefaultCluster("STANDARD_NC6")
 
     def __init__(
         self,
@@ -52,7 +64,7 @@ class Workspace:
         client = _client()
         found = _find(client, subscription_id, resource_group, workspace_name)
         if not found:
-            raise _no_such(client, workspace_name, resource_group)
+            found = [_made_here(client, subscription_id, resource_group, workspace_name)]
         self._become(client, found[0], auth)
 
     def _become(self, client: Client, info: Mapping[str, Any], auth: AbstractAuthentication | None = None) -> Workspace:
@@ -94,18 +106,7 @@ class Workspace:
             raise
         if found:
             return Workspace._from_info(client, found[0], auth)
-        if not _is_own_local(client):
-            raise _no_such(client, config.workspace_name, config.resource_group)
-        # The file came from Azure, or from another machine: the name gets a place here, so that the code runs.
-        print(f"Lapis: made workspace '{config.workspace_name}' of {config.path} on the local server.", file=sys.stderr)
-        return Workspace.create(
-            config.workspace_name,
-            auth=auth,
-            subscription_id=config.subscription_id,
-            resource_group=config.resource_group,
-            exist_ok=True,
-            show_output=False,
-        )
+        return Workspace._from_info(client, _made_here(client, *config[:3], of=f" of {config.path}"), auth)
 
     @staticmethod
     def create(
@@ -142,23 +143,17 @@ class Workspace:
         for what, value in (("subscription_id", subscription_id), ("resource_group", resource_group)):
             if value is not None:
                 _check_texts(**{what: value})
-        if default_cpu_compute_target is not None or default_gpu_compute_target is not None:
-            raise NotThereYet("Workspace.create(default_cpu_compute_target=...)")
         client = _client()
-        body = {
-            "name": name,
-            "subscription_id": subscription_id or _DEFAULT[0],
-            "resource_group": resource_group or _DEFAULT[1],
-            "location": location or "local",
-            "friendly_name": friendly_name,
-            "sku": sku or "basic",
-            "tags": {str(k): None if v is None else str(v) for k, v in dict(tags or {}).items()},
-            "exist_ok": bool(exist_ok),
-        }
-        info = client.call("POST", "/workspaces", body)
+        labels = {str(k): None if v is None else str(v) for k, v in dict(tags or {}).items()}
+        about = {"location": location or "local", "friendly_name": friendly_name, "sku": sku or "basic", "tags": labels}
+        info = _create(client, subscription_id, resource_group, name, exist_ok=bool(exist_ok), **about)
+        ws = Workspace._from_info(client, info, auth)
+        for kind, configuration in (("CPU", default_cpu_compute_target), ("GPU", default_gpu_compute_target)):
+            if configuration is not None:
+                ws._default_compute_target(kind, configuration)
         if show_output:
             print(f"Workspace '{name}' is there.")
-        return Workspace._from_info(client, info, auth)
+        return ws
 
     @staticmethod
     def get(
@@ -176,8 +171,10 @@ class Workspace:
         found = _find(client, subscription_id, resource_group, name)
         if id is not None:
             found = [info for info in found if info["id"] == id]
+            if not found:
+                raise _no_such(client, name, resource_group)
         if not found:
-            raise _no_such(client, name, resource_group)
+            found = [_made_here(client, subscription_id, resource_group, name)]
         if len(found) > 1:
             places = ", ".join(f"{w['subscription_id']}/{w['resource_group']}" for w in found)
             raise WorkspaceException(
@@ -186,6 +183,14 @@ class Workspace:
                 found_multiple=True,
             )
         return Workspace._from_info(client, found[0], auth)
+
+    @staticmethod
+    def _existing(name: str) -> Workspace:
+        """As get(), for whoever asks by name on a command line: a name that is not there is a slip of the pen."""
+        client = _client()
+        if not _find(client, None, None, name):
+            raise _no_such(client, name, None)
+        return Workspace.get(name)
 
     @staticmethod
     def list(
@@ -276,6 +281,14 @@ class Workspace:
             "description": info["description"],
             "friendlyName": info["friendly_name"],
             "creationTime": display.when(info["created_at"]),
+            # Lapis keeps these itself. Scripts cut the ids at "/", so they are ids, and end in the workspace's name.
+            "keyVault": _resource_id(info, "Microsoft.Keyvault/vaults"),
+            "applicationInsights": _resource_id(info, "Microsoft.insights/components"),
+            "containerRegistry": _resource_id(info, "Microsoft.ContainerRegistry/registries"),
+            "storageAccount": _resource_id(info, "Microsoft.Storage/storageAccounts"),
+            "identityPrincipalId": None,
+            "identityTenantId": None,
+            "identityType": None,
             "server": self._client.endpoint.find()[0],
         }
 
@@ -377,9 +390,18 @@ class Workspace:
     def private_endpoints(self) -> dict[str, NoReturn]:
         return {}  # private endpoints are a cloud's: this workspace has none
 
-    def get_default_compute_target(self, type: str) -> ComputeTarget | None:
-        """The target that was made for this purpose ('CPU' or 'GPU') as `cpu-cluster` or `gpu-cluster`; None: none."""
-        return self.compute_targets.get(f"{str(type).lower()}-cluster")
+    def get_default_compute_target(self, type: str) -> ComputeTarget:
+        """The target `cpu-cluster` or `gpu-cluster`, for 'CPU' and 'GPU'. Made when it is first asked for."""
+        kind = str(type).upper()
+        if kind not in ("CPU", "GPU"):
+            raise UserErrorException(f"The type of a default compute target is 'CPU' or 'GPU', not {type!r}.")
+        return self._default_compute_target(kind, getattr(self, f"DEFAULT_{kind}_CLUSTER_CONFIGURATION"))
+
+    def _default_compute_target(self, kind: str, configuration: Any) -> ComputeTarget:
+        from lapis.sdk.compute.compute_target import ComputeTarget
+
+        name = getattr(self, f"DEFAULT_{kind}_CLUSTER_NAME")
+        return self.compute_targets.get(name) or ComputeTarget.create(self, name, configuration)
 
     def get_default_datastore(self) -> AbstractAzureStorageDatastore:
         from lapis.sdk.data.datastore import Datastore
@@ -435,6 +457,11 @@ class Workspace:
     # -- helpers
 
     @property
+    def _resource_id(self) -> str:
+        """As Azure names it: scripts cut it at `/`."""
+        return _arm_id(self._info)
+
+    @property
     def _base(self) -> str:
         return f"/workspaces/{self._workspace_id}"
 
@@ -476,6 +503,35 @@ def _is_own_local(client: Client) -> bool:
     from lapis.client.local_server import LocalEndpoint
 
     return isinstance(client.endpoint, LocalEndpoint)
+
+
+def _made_here(
+    client: Client, subscription_id: str | None, resource_group: str | None, name: str, of: str = ""
+) -> dict[str, Any]:
+    """On one's own local server, a workspace that is not there: the name came from Azure, or from another machine, and
+    gets a place here, so that the code runs. Never on a server that others use too."""
+    if not _is_own_local(client):
+        raise _no_such(client, name, resource_group)
+    made = _create(client, subscription_id, resource_group, name, exist_ok=True)
+    print(f"Lapis: made workspace '{name}'{of} on the local server.", file=sys.stderr)
+    return made
+
+
+def _create(
+    client: Client, subscription_id: str | None, resource_group: str | None, name: str, **about: Any
+) -> dict[str, Any]:
+    body = {
+        "name": name,
+        "subscription_id": subscription_id or _DEFAULT[0],
+        "resource_group": resource_group or _DEFAULT[1],
+        "location": "local",
+        "friendly_name": None,
+        "sku": "basic",
+        "tags": {},
+        **about,
+    }
+    made: dict[str, Any] = client.call("POST", "/workspaces", body)
+    return made
 
 
 def _from_surroundings(auth: AbstractAuthentication | None) -> Workspace:
@@ -520,6 +576,9 @@ def _check_texts(**given: Any) -> None:
 
 
 def _arm_id(info: Mapping[str, Any]) -> str:
-    return "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.MachineLearningServices/workspaces/{}".format(
-        info["subscription_id"], info["resource_group"], info["name"]
-    )
+    return _resource_id(info, "Microsoft.MachineLearningServices/workspaces")
+
+
+def _resource_id(info: Mapping[str, Any], kind: str) -> str:
+    place = f"/subscriptions/{info['subscription_id']}/resourceGroups/{info['resource_group']}"
+    return f"{place}/providers/{kind}/{info['name']}"

@@ -161,7 +161,8 @@ class Computes:
             known = sorted(each.name for each in self._stores.assets.find(workspace_id, COMPUTE))
             workspace = self._stores.workspaces.find(id=workspace_id)[0]["name"]
             raise ComputeTargetException(
-                f"No compute target named '{name}' in workspace '{workspace}'. Known: {', '.join(['local', *known])}."
+                f"ComputeTargetNotFound: No compute target named '{name}' in workspace '{workspace}'. Known: "
+                f"{', '.join(['local', *known])}."
             )
         return found[0]
 

@@ -83,7 +83,7 @@ class Data:
         found = self._stores.assets.find(workspace_id, DATASTORE, chosen)
         if not found:
             known = ", ".join(store["name"] for store in self.datastores(workspace_id))
-            raise UserErrorException(f"No datastore named '{chosen}' in this workspace. Known: {known}.")
+            raise UserErrorException(f"Datastore '{chosen}' could not be found in this workspace. Known: {known}.")
         return self._view(found[0])
 
     def register_datastore(self, workspace_id: str, new: NewDatastore) -> dict[str, Any]:
@@ -226,11 +226,16 @@ class Data:
         if not found:
             names = [asset.name for asset in self._stores.assets.find(workspace_id, DATASET, newest=True)]
             known = ", ".join(names[:20]) or "none"
-            raise UserErrorException(f"No dataset named '{name}' in this workspace. Known: {known}.")
+            raise UserErrorException(
+                f'Cannot find dataset registered with name "{name}" in the workspace. Known: {known}.'
+            )
         chosen = [asset for asset in found if version in (None, asset.version)]
         if not chosen:
             known = ", ".join(str(asset.version) for asset in reversed(found))
-            raise UserErrorException(f"Dataset '{name}' has no version {version}. It has: {known}.")
+            raise UserErrorException(
+                f'Cannot find dataset registered with name "{name}" (version: {version}) in the workspace. '
+                f"It has: {known}."
+            )
         return _without_files(chosen[0])
 
     def dataset_by_id(self, workspace_id: str, asset_id: str) -> dict[str, Any]:
@@ -266,7 +271,7 @@ class Data:
     def unregister_dataset(self, workspace_id: str, name: str) -> None:
         """Every version of that name. The data itself stays where it is."""
         if not self._stores.assets.remove(workspace_id, DATASET, name):
-            raise UserErrorException(f"No dataset named '{name}' in this workspace.")
+            raise UserErrorException(f'Cannot find dataset registered with name "{name}" in the workspace.')
 
     def lineage(self, workspace_id: str, asset_id: str) -> list[dict[str, Any]]:
         """Runs that read or wrote a dataset version."""

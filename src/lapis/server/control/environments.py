@@ -11,6 +11,7 @@ from typing import Any
 
 from lapis.environments.curated import curated, curated_names
 from lapis.environments.environment_builds import EnvironmentBuilds, Resolved
+from lapis.environments.values import NOBODY, Submitter
 from lapis.errors import NotFound, UserErrorException
 from lapis.server.control.stores import Stores
 from lapis.server.store.assets import ENVIRONMENT, Asset
@@ -30,6 +31,7 @@ class EnvironmentWish:
     container: bool = False  # in one even where a virtual environment would do
     mpi: bool = False  # for a job that MPI starts
     horovod_in: str = ""  # the script of that job, if it imports Horovod
+    submitter: Submitter = NOBODY  # whose Python, and whose versions of what is not pinned
 
 
 class Environments:
@@ -128,7 +130,8 @@ class Environments:
             mine = sorted({each.name for each in self._stores.assets.find(workspace_id, ENVIRONMENT, newest=True)})
             workspace = self._stores.workspaces.find(id=workspace_id)[0]["name"]
             raise NotFound(
-                f"No environment named '{name}' in workspace '{workspace}'. Registered: {', '.join(mine) or 'none'}. "
+                f"Environment '{name}' could not be found in workspace '{workspace}'. Registered: "
+                f"{', '.join(mine) or 'none'}. "
                 "Curated ones: Environment.list(ws), or `lapis env list --curated`."
             )
         return self._curated_view(name, version)
@@ -141,12 +144,16 @@ class Environments:
     # -- resolved and built
 
     def resolve(self, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
-        resolved = self._builds.resolve(wish.definition, wish.strict, wish.container, wish.mpi, wish.horovod_in)
+        resolved = self._resolved(wish)
         return {**self._lock_view(resolved), "built": self._builds.ready(resolved.lock.hash)}
+
+    def _resolved(self, wish: EnvironmentWish) -> Resolved:
+        how = (wish.strict, wish.container, wish.mpi, wish.horovod_in, wish.submitter)
+        return self._builds.resolve(wish.definition, *how)
 
     def build(self, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
         """See to it that it is built, whether or not a run waits for it."""
-        resolved = self._builds.resolve(wish.definition, wish.strict, wish.container)
+        resolved = self._resolved(wish)
         self._builds.start(resolved.lock.hash, by_hand=True)
         return {**self._lock_view(resolved), **self.build_status(workspace_id, resolved.lock.hash)}
 

@@ -40,6 +40,7 @@ class Lifetime:
             "started_at": self._started_at,
             "active_runs": self._stores.runs.count_active(),
             "services": self._stores.services.count(),
+            "failed_services": self._stores.services.count_failed(),
             "viewer_key": self._access.viewer_key if by.kind in ("user", "viewer") else None,
         }
 

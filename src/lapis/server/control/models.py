@@ -89,8 +89,8 @@ class Models:
         if not chosen:
             near = ", ".join(name for name in stored if name.startswith("outputs/")) or ", ".join(stored) or "none"
             raise ModelPathNotFoundException(
-                f"Run {new.run_id} has no file or folder '{path}'. Its files: {near[:1000]}. A run that has not ended "
-                "may not have sent its outputs yet."
+                f"Could not locate the provided model_path {path} in the set of files uploaded to the run: "
+                f"[{near[:1000]}]. A run that has not ended may not have sent its outputs yet."
             )
         growing = [name for name, file in chosen.items() if file.hash is None]
         if growing:
@@ -113,11 +113,14 @@ class Models:
             return found[0]
         if there:
             known = ", ".join(str(each.version) for each in reversed(there))
-            raise ModelNotFoundException(f"Model '{name}' has no version {version}. Known versions: {known}.")
+            raise ModelNotFoundException(
+                f"ModelNotFound: Model '{name}' has no version {version}. Known versions: {known}."
+            )
         names = sorted({each.name for each in self._stores.assets.find(workspace_id, MODEL) if "gone" not in each.body})
         workspace = self._stores.workspaces.find(id=workspace_id)[0]["name"]
         raise ModelNotFoundException(
-            f"No model named '{name}' in workspace '{workspace}'. Known: {', '.join(names[:50]) or 'none'}."
+            f"ModelNotFound: No model named '{name}' in workspace '{workspace}'. Known: "
+            f"{', '.join(names[:50]) or 'none'}."
         )
 
     def find(

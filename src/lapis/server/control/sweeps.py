@@ -15,16 +15,19 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from lapis.domain import run as rules
 from lapis.domain import spaces
 from lapis.domain.job import Job
+from lapis.domain.metrics import ROW, Point
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.sweeps import (
     BAYESIAN,
     HYPERPARAMETERS,
     LOG,
+    RANDOM,
     STOPPED_BY,
     Board,
     End,
@@ -45,6 +48,7 @@ _SILENCE = "no run has logged"
 _RETRY_SECONDS = 5.0  # after a pass that was cut short: a full disk, say
 _log = logging.getLogger("lapis.sweeps")
 Key = tuple[str, str]  # workspace and run
+_USER_ERRORS = "User errors were found in at least one of the child runs."  # as SDK v1 says it
 
 
 class _Live:
@@ -56,6 +60,7 @@ class _Live:
         self.read: dict[str, int] = {}  # points of the primary metric, by the id of a run that has not ended
         self.told_best: tuple[int, float] | None = board.best
         self.silence = next((said for said in run.warnings if said.startswith(_SILENCE)), "")  # as it was told
+        self.rows_logged = 0  # of best runs
         self.fault = ""  # why the last pass was cut short
         self.news: set[str] = set()
 
@@ -323,6 +328,7 @@ class Sweeps:
             best, value = live.board.best
             self._say(live, f"The best {live.spec.metric} so far is {value:.6g}, of {_child_id(live.run.id, best)}")
             self._change(live, lambda found: found._replace(properties={**found.properties, **_facts(live, "")}))
+            self._log_best(live, final=False)
         if live.board.best is None and not live.silence and child.state is RunState.COMPLETED:
             self._tell_silence(live, child)
 
@@ -337,6 +343,25 @@ class Sweeps:
             found._replace(warnings=(*found.warnings, said)), said, at=self._now(), until="ends when a run logs it"
         ))  # fmt: skip
 
+    def _log_best(self, live: _Live, final: bool) -> None:
+        """A row for each new best run, under the name that SDK v1 logs it by; the last row is final."""
+        if live.board.best is None:
+            return
+        number, value = live.board.best
+        row = {
+            "metric_name": live.spec.metric,
+            "timestamp": _iso(self._now()),
+            "run_id": _child_id(live.run.id, number),
+            "metric_value": value,
+            "final": final,
+        }
+        point = Point(ROW, self._now(), "best_child_by_primary_metric", row)
+        at, home = live.rows_logged, (live.run.workspace_id, live.run.id, "best")
+        live.rows_logged = self._stores.metrics.append(*home, at, at + 1, [point])
+        if live.rows_logged != at + 1:  # a server before this one has logged some
+            at = live.rows_logged
+            live.rows_logged = self._stores.metrics.append(*home, at, at + 1, [point])
+
     def _end(self, live: _Live, end: End) -> None:
         reason = end.reason
         if live.board.best is not None:
@@ -346,8 +371,9 @@ class Sweeps:
             reason += f". No run has logged '{live.spec.metric}'"
         error = None
         if end.code is not None:
-            error = {"code": end.code, "message": f"{end.reason}. {self._why_failed(live)}"}
+            error = {"code": end.code, "message": f"{_USER_ERRORS} {end.reason}. {self._why_failed(live)}"}
         self._say(live, f"{end.state}: {reason}")
+        self._log_best(live, final=True)
         self._runs.sweep_ended(live.run, RunState(end.state), reason, error, _facts(live, end.state))
         self._forget((live.run.workspace_id, live.run.id))
 
@@ -408,10 +434,16 @@ def _trial(sweep_id: str, child: RunRecord, values: list[float]) -> Trial:
 
 
 def _new_run(sweep: RunRecord, start: Start) -> NewRun:
-    """What the search runs, with this trial's parameters after the fixed arguments."""
+    """What the search runs, with this trial's parameters after the fixed arguments.
+
+    Random sampling gives them sorted by name, the others in the order of the space, as Azure does: scripts and
+    notebooks read them by position.
+    """
     assert sweep.sweep is not None
-    trial, child_id = sweep.sweep.trial, _child_id(sweep.id, start.number)
-    more = spaces.as_arguments(start.parameters)
+    trial, child_id, given = sweep.sweep.trial, _child_id(sweep.id, start.number), start.parameters
+    if sweep.sweep.spec["sampling"]["name"] == RANDOM:
+        given = dict(sorted(given.items()))
+    more = spaces.as_arguments(given)
     more += ["--resume-from", "$AZUREML_DATAREFERENCE_MODEL_LOCATION"] if start.resumes else []
     outputs = tuple(output.of_run(sweep.id, child_id) for output in trial.job.outputs)  # a place for each run
     job = replace(_with_arguments(trial.job, more), resumes=start.resumes, outputs=outputs)
@@ -439,7 +471,7 @@ def _with_arguments(job: Job, more: list[str]) -> Job:
         return replace(job, arguments=(*job.arguments, *more))
     if isinstance(job.command, str):
         return replace(job, command=" ".join([job.command, *map(shlex.quote, more)]))
-    return replace(job, command=(*job.command, *more))
+    return replace(job, command=(*job.command, *map(shlex.quote, more)))
 
 
 def _definition_with(definition: Mapping[str, Any], more: list[str]) -> dict[str, Any]:
@@ -449,7 +481,7 @@ def _definition_with(definition: Mapping[str, Any], more: list[str]) -> dict[str
         return {**definition, "arguments": [*(definition.get("arguments") or []), *more]}
     if isinstance(command, str):
         return {**definition, "command": " ".join([command, *map(shlex.quote, more)])}
-    return {**definition, "command": [*command, *more]}
+    return {**definition, "command": [*command, *map(shlex.quote, more)]}
 
 
 def _facts(live: _Live, ended: str) -> dict[str, str]:
@@ -473,3 +505,7 @@ def _preface(spec: Spec) -> str:
         f"{spec.metric}; at most {spec.max_total} runs, {spec.max_concurrent} at once, {spec.max_minutes:g} minutes; "
         f"policy {spec.policy.name}{f' ({policy})' if policy else ''}."
     )
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()

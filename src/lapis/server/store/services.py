@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from lapis.domain.service import ServiceRecord
+from lapis.domain.service import BROKEN, ServiceRecord
 from lapis.errors import WebserviceException
 from lapis.server.store.assets import SERVICE, Asset, AssetStore
 
@@ -47,6 +47,10 @@ class ServiceStore:
 
     def count(self) -> int:
         return len(self._assets.of_kind(SERVICE))
+
+    def count_failed(self) -> int:
+        """How many have a version that failed."""
+        return sum(any(version.wanted.state == BROKEN for version in each.versions.values()) for each in self.all())
 
     def change(self, service: ServiceRecord, how: Callable[[ServiceRecord], ServiceRecord]) -> ServiceRecord:
         """`how` sees the service as it is now, and returns it as it is to be. It may be asked again."""

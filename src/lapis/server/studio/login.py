@@ -28,8 +28,9 @@ _STYLE = (
 LOGIN_PAGE = f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Lapis</title><style>{_STYLE}</style></head>
 <body><h1>Lapis</h1>
-<p id="what">This page needs a link that holds the key.</p>
-<p>Open the address that <code>run.get_portal_url()</code> or <code>lapis run show</code> gives.</p>
+<p id="what">This browser does not have the key yet.</p>
+<p>Run <code>lapis open</code> once, where the server's home is: it opens an address that holds the key. From then on
+every link to a page of this server works in this browser.</p>
 <script>{_SCRIPT}</script></body></html>
 """
 
