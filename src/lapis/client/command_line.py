@@ -12,7 +12,7 @@ import os
 import sys
 from typing import Sequence
 
-from lapis.client import server_environment, server_python, server_requirements, submitting_python
+from lapis.client import server_requirements
 from lapis.domain import settings as settings_module
 from lapis.errors import AzureMLException, ServiceException, UserErrorException
 from lapis.version import VERSION
@@ -20,9 +20,14 @@ from lapis.version import VERSION
 
 def main() -> int:
     """The exit status of the command, as `lapis.cli` says it."""
-    arguments = sys.argv[1:]
     if server_requirements.are_here():
         return int(importlib.import_module("lapis.cli.__main__").main())  # by name: it is above us, and not light
+    return _main_of_client(sys.argv[1:])
+
+
+def _main_of_client(arguments: Sequence[str]) -> int:
+    from lapis.client import server_python, submitting_python
+
     if arguments == ["--version"]:
         print(f"lapis {VERSION}")
         return 0
@@ -45,6 +50,8 @@ def main() -> int:
 
 def prepare_server(extras: Sequence[str], wheels: str) -> str:
     """Make the environment that the next server runs in, with these extras. Gives its interpreter."""
+    from lapis.client import server_environment
+
     settings = settings_module.load()
     if settings.python or server_requirements.are_here():
         python = settings.python or sys.executable

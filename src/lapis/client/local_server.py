@@ -8,7 +8,6 @@ import sys
 import time
 from typing import Any
 
-from lapis.client import server_python
 from lapis.client.http_client import Client, Endpoint
 from lapis.domain import settings as settings_module
 from lapis.domain.settings import Settings
@@ -107,10 +106,13 @@ def stop(settings: Settings, about: dict[str, Any]) -> bool:
 
 
 def _start(settings: Settings) -> dict[str, Any]:
+    from lapis.client import server_python  # only who starts a server needs to know how one is made
+
     _check_home(settings.home)
     log_path = os.path.join(settings.home, "server.log")
     command = [server_python.chosen(settings), "-m", "lapis.server", "--idle-seconds", str(settings.idle_seconds)]
-    process, began = _spawn(settings, command, log_path)
+    variables = server_python.environment(settings)
+    process, began = _spawn(settings, command, variables, log_path)
     began_at, told = time.monotonic(), False
     while time.monotonic() - began_at < _START_LIMIT:
         about = running(settings)
@@ -120,7 +122,7 @@ def _start(settings: Settings) -> dict[str, Any]:
         status = process.poll()
         if status == _ALREADY_SERVED and about is None:  # another one starts, or was just leaving: then it is our turn
             time.sleep(0.1)
-            process, began = _spawn(settings, command, log_path)
+            process, began = _spawn(settings, command, variables, log_path)
         elif status not in (None, _ALREADY_SERVED):
             raise Unavailable(f"The local server could not start: {_tail(log_path, began)}{_advice(settings)}")
         if not told and time.monotonic() - began_at > 3.0:
@@ -132,14 +134,14 @@ def _start(settings: Settings) -> dict[str, Any]:
     )
 
 
-def _spawn(settings: Settings, command: list[str], log_path: str) -> tuple[Any, int]:
+def _spawn(settings: Settings, command: list[str], variables: dict[str, str], log_path: str) -> tuple[Any, int]:
     """A server process, and where in the log it begins."""
     import subprocess
 
     with open(log_path, "ab") as log:
         process = subprocess.Popen(
             command,
-            env=server_python.environment(settings),
+            env=variables,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

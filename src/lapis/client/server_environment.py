@@ -14,16 +14,18 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from typing import Callable, Iterator, Sequence
+from typing import Callable, Iterable, Iterator, Sequence
 
 from lapis.client import server_requirements
 from lapis.errors import Unavailable, UserErrorException
 from lapis.machine import commands, uv, whole_files
 from lapis.machine.commands import Tell
 from lapis.machine.extras import SERVER_ENVIRONMENTS
+from lapis.machine.interpreters import Interpreter, interpreters
 
 # The newest Python that the pinned versions are known to have wheels for. A newer one is taken if it is all there is.
 _NEWEST_KNOWN = (3, 13)
+_OLDEST = ".".join(map(str, server_requirements.OLDEST_PYTHON))
 _WORTH_TELLING = ("Resolved", "Prepared", "Downloading", "Building", "Installed")
 
 
@@ -128,8 +130,8 @@ def _make(wanted: Plan, tell: Tell, lock: int) -> None:
     began = time.monotonic()
     base = _base_python()
     tell(f"making the local server's environment in {wanted.folder}, once for all notebooks ...")
-    program = _uv(wanted, base, tell)
-    venv = [program, "venv", "--no-project", "--python", base or _wanted_python(), wanted.folder]
+    program = _uv(wanted, tell)
+    venv = [program, "venv", "--no-project", "--python", base.path if base else _OLDEST, wanted.folder]
     _run(wanted, venv, tell, lock, fetch_python=base is None)
     listed = os.path.join(wanted.folder, "requirements.txt")
     whole_files.write(listed, wanted.requirements.encode())
@@ -139,26 +141,26 @@ def _make(wanted: Plan, tell: Tell, lock: int) -> None:
     tell(f"the server's environment is ready, after {time.monotonic() - began:.0f} s.")
 
 
-def _wanted_python() -> str:
-    return ".".join(map(str, server_requirements.OLDEST_PYTHON))
-
-
-def _base_python() -> str | None:
+def _base_python() -> Interpreter | None:
     """The Python to build on: this one, else one of the machine; None if there is none new enough."""
     if sys.version_info >= server_requirements.OLDEST_PYTHON:
-        return sys.executable
-    from lapis.machine.interpreters import interpreters
-
-    def minor(version: str) -> tuple[int, ...]:
-        return tuple(map(int, version.split(".")[:2]))
-
-    fitting = [each for each in interpreters() if minor(each.version) >= server_requirements.OLDEST_PYTHON]
-    known = [each for each in fitting if minor(each.version) <= _NEWEST_KNOWN]
-    return next((each.path for each in known or reversed(fitting)), None)
+        return Interpreter(sys.executable, _dotted(sys.version_info[:3]))
+    fitting = [each for each in interpreters() if _minor(each) >= server_requirements.OLDEST_PYTHON]
+    known = [each for each in fitting if _minor(each) <= _NEWEST_KNOWN]
+    return next(iter(known or reversed(fitting)), None)
 
 
-def _uv(wanted: Plan, base: str | None, tell: Tell) -> str:
+def _minor(python: Interpreter) -> tuple[int, ...]:
+    return tuple(map(int, python.version.split(".")[:2]))
+
+
+def _dotted(version: Iterable[int]) -> str:
+    return ".".join(map(str, version))
+
+
+def _uv(wanted: Plan, tell: Tell) -> str:
     """uv, fetched by pip where there is none: that is a program and needs no environment."""
+    base = _base_python()
     version = server_requirements.pinned_version("uv")
     tools = os.path.join(wanted.home, "tools", f"uv-{version}")
     program = os.path.join(tools, "bin", "uv")
@@ -168,9 +170,9 @@ def _uv(wanted: Plan, base: str | None, tell: Tell) -> str:
     tell("fetching uv, which makes environments ...")
     source = ["--no-index", "--find-links", wanted.wheels] if wanted.wheels else []
     # As if for the oldest Python of the server: uv itself needs none, whichever pip fetches it.
-    options = ["--only-binary=:all:", "--no-deps", "--python-version", _wanted_python(), "--target", tools, *source]
+    options = ["--only-binary=:all:", "--no-deps", "--python-version", _OLDEST, "--target", tools, *source]
     complaints = ""
-    for python in dict.fromkeys(filter(None, [sys.executable, base])):
+    for python in dict.fromkeys([sys.executable, base.path if base else sys.executable]):
         shutil.rmtree(tools, ignore_errors=True)
         command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *options, f"uv=={version}"]
         said = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -195,17 +197,19 @@ def _run(wanted: Plan, command: Sequence[str], tell: Tell, lock: int, fetch_pyth
 
 
 def _not_made(wanted: Plan, complaints: str) -> Unavailable:
-    lines = [line.strip() for line in complaints.strip().splitlines() if line.strip()]
+    lines = [line.strip() for line in complaints.splitlines() if line.strip() and not line.startswith("WARNING")]
     said = " ".join(lines[-6:])
     more = "".join(f" --extra {extra}" for extra in wanted.extras)
     if wanted.wheels:
         return Unavailable(f"The server's environment could not be made from the wheels in {wanted.wheels}: {said}")
+    base = _base_python()
+    minor = _dotted(_minor(base)) if base else _OLDEST
     return Unavailable(
         f"The server's environment could not be made: {said}\n"
         "It is made once, from the package index. On a machine that reaches one:\n"
         f"    lapis prepare-server{more}\n"
         "On a machine that does not, bring a folder of wheels\n"
-        f"    pip download --only-binary=:all: --python-version {_wanted_python()} --dest WHEELS "
+        f"    pip download --only-binary=:all: --python-version {minor} --dest WHEELS "
         f"--requirement {server_requirements.PINNED_FILE}\n"
         "and make it from there:\n"
         f"    lapis prepare-server --find-links WHEELS{more}\n"
