@@ -6,6 +6,7 @@ PYTEST := $(BIN)/python -m pytest
 .PHONY: demo test test-full check bench requirements clean
 
 demo: .venv/runtime  ## the whole story on this machine: data, a training run, a model, a service, predictions
+	@$(BIN)/lapis adopt >/dev/null  # so that a notebook tried here may begin with `pip install azureml-core`
 	@$(BIN)/python examples/demo.py
 
 test: .venv/dev check  ## the tests that fit into minutes
@@ -23,9 +24,12 @@ check: .venv/dev  ## style, types and layers
 bench: .venv/dev  ## measure, beside the bare operation and a peer
 	$(BIN)/python benchmarks/run.py
 
-requirements:  ## compile the pinned list again (needs uv)
-	uv pip compile --quiet --upgrade --no-header --no-annotate --no-emit-index-url --python-version 3.11 \
-		pyproject.toml requirements/dev.in --output-file requirements/dev.txt
+COMPILE := uv pip compile --quiet --no-header --no-annotate --no-emit-index-url --python-version 3.11
+
+requirements:  ## compile the pinned lists again, of development and of the server (needs uv)
+	$(COMPILE) --upgrade --extra server pyproject.toml requirements/dev.in --output-file requirements/dev.txt
+	$(COMPILE) --universal --extra server --constraint requirements/dev.txt pyproject.toml \
+		--output-file src/lapis/client/server_requirements.txt
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -38,7 +42,7 @@ clean:
 	@touch $@
 
 .venv/runtime: .venv/python pyproject.toml
-	$(BIN)/python -m pip install --disable-pip-version-check --constraint requirements/dev.txt --editable .
+	$(BIN)/python -m pip install --disable-pip-version-check --constraint requirements/dev.txt --editable '.[server]'
 	@touch $@
 
 .venv/dev: .venv/runtime requirements/dev.txt

@@ -14,7 +14,9 @@ from tests.cli.conftest import Lapis
 
 COMMANDS = [
     "init",
+    "adopt",
     "serve",
+    "prepare-server",
     "status",
     "stop",
     "open",
@@ -87,7 +89,7 @@ GROUPS = {
     "model": MODEL_COMMANDS,
     "service": SERVICE_COMMANDS,
 }
-EVERY = [*COMMANDS[:5], *(f"{group} {name}" for group, names in GROUPS.items() for name in names)]
+EVERY = [*COMMANDS[:7], *(f"{group} {name}" for group, names in GROUPS.items() for name in names)]
 
 
 @pytest.mark.parametrize("command", [*EVERY, "workspace list"])

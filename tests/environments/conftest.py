@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from lapis.environments import in_use
-from lapis.environments.interpreters import interpreters
 from lapis.environments.resolve import resolve
-from lapis.environments.values import Interpreter, Lock, Recipe
+from lapis.environments.values import Lock, Recipe
+from lapis.machine.interpreters import Interpreter, interpreters
 from lapis.testing import until
 from tests.wheels import make_wheel
 

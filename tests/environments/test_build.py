@@ -17,11 +17,11 @@ import pytest
 
 from lapis.environments import bytecode, in_use
 from lapis.environments.build import build, build_and_hold, ready, site_packages
-from lapis.environments.interpreters import interpreters
 from lapis.environments.old_code import SHIMS, shim_files
-from lapis.environments.values import Interpreter, Lock
+from lapis.environments.values import Lock
 from lapis.errors import StorageFull, UserErrorException
 from lapis.machine.commands import Stopped
+from lapis.machine.interpreters import Interpreter, interpreters
 from lapis.machine.processes import started
 from lapis.testing import until
 from tests.environments.conftest import Shop, this_python, until_free

@@ -108,8 +108,8 @@ def root(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 def trained(definition: Any, machine: Sequence[str], script: str, root: Path, folder: Path, gets: str) -> float:
     """Build the environment for a machine with these Pythons, run the script in it, and return the accuracy it says."""
     from lapis.environments.build import build
-    from lapis.environments.interpreters import interpreters
     from lapis.environments.resolve import resolve
+    from lapis.machine.interpreters import interpreters
 
     there = [each for each in interpreters() if each.version.rpartition(".")[0] in machine]
     if not there:

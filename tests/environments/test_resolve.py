@@ -14,9 +14,10 @@ import pytest
 
 from lapis.environments import uv
 from lapis.environments.resolve import number_of_packages, resolve
-from lapis.environments.values import Interpreter, Recipe
+from lapis.environments.values import Recipe
 from lapis.errors import Unavailable, UserErrorException
 from lapis.machine.commands import Stopped
+from lapis.machine.interpreters import Interpreter
 from tests.environments.conftest import Shop, this_python
 from tests.wheels import make_wheel
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import azureml
+from tests.wheels import built_lapis
 
 REPOSITORY = Path(__file__).parents[2]
 USER_CODE = REPOSITORY / "tests" / "data" / "typed_user_code.py"
@@ -34,12 +35,8 @@ GIVES_ANYTHING = {
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True)
-    (built,) = folder.glob("*.whl")
-    return built
+def wheel() -> Path:
+    return built_lapis()
 
 
 @pytest.fixture(scope="module")

@@ -16,11 +16,11 @@ import pytest
 import lapis
 from lapis.environments import conversion
 from lapis.environments.build import build
-from lapis.environments.interpreters import interpreters
 from lapis.environments.no_code import no_code
 from lapis.environments.recipe import recipe
 from lapis.environments.resolve import resolve
 from lapis.environments.values import Lock
+from lapis.machine.interpreters import interpreters
 
 pytestmark = [pytest.mark.full, pytest.mark.xdist_group("frameworks")]  # one after the other: each needs gigabytes
 

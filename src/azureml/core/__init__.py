@@ -1,7 +1,9 @@
 """The front door of SDK v1. A name is looked up when first used, so that importing this is quick."""
 
+import os as _os
 from typing import TYPE_CHECKING
 
+from lapis.sdk.base.conflicting_packages import warn_of_microsoft_packages as _warn_of_microsoft_packages
 from lapis.sdk.base.names import on_demand as _on_demand
 from lapis.version import AZUREML_VERSION as VERSION
 
@@ -65,3 +67,4 @@ _HOMES = {
 __version__ = VERSION
 __all__ = ["VERSION", *_HOMES]
 __getattr__, __dir__ = _on_demand(__name__, _HOMES)
+_warn_of_microsoft_packages(_os.path.dirname(__path__[0]))  # `azureml` itself may not be ours

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-import lapis
 from lapis.agent.crew import Member
 from lapis.domain import settings
 from lapis.domain.job import Mpi
 from lapis.domain.launch import Container, Work
 from lapis.environments import containers
 from lapis.errors import UserErrorException
+from lapis.machine import own_sources
 
 
 def wrapped(work: Work, members: list[Member], folder: str) -> list[Member]:
@@ -51,8 +51,7 @@ def _is_the_runs(name: str, value: str) -> bool:
 
 def _folders(folder: str, wanted: Container) -> list[str]:
     """The run's own, our packages, what Lapis keeps, and wherever links in the run's data lead."""
-    source = os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
-    found = [os.path.abspath(folder), source, settings.home()]
+    found = [os.path.abspath(folder), own_sources.folder(), *own_sources.real_folders(), settings.home()]
     found += [wanted.environment] if wanted.environment else []
     for place, folders, files in os.walk(os.path.join(folder, "data")):
         for name in (*folders, *files):

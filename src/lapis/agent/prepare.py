@@ -15,6 +15,7 @@ from lapis.client.snapshot import lay_out
 from lapis.domain.job import InputName, Word
 from lapis.domain.launch import Launch, Place, Work
 from lapis.errors import SnapshotException, UserErrorException
+from lapis.machine import own_sources
 
 
 def lay_out_code(launch: Launch, code: str, client: Client, place: Place) -> None:
@@ -139,13 +140,4 @@ def surroundings(work: Work, code: str, folder: str, python: str) -> dict[str, s
 
 def light_packages(folder: str) -> str:
     """A folder with `azureml` and `lapis` alone, so that no other package of ours enters the script's interpreter."""
-    import lapis
-
-    source = os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
-    light = os.path.join(folder, "packages")
-    os.makedirs(light, exist_ok=True)
-    for package in ("azureml", "lapis"):
-        link = os.path.join(light, package)
-        if not os.path.islink(link):
-            os.symlink(os.path.join(source, package), link)
-    return light
+    return own_sources.link_into(os.path.join(folder, "packages"))

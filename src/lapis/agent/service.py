@@ -30,7 +30,7 @@ from lapis.domain.tree import resolve_under
 from lapis.environments.build import build_and_hold
 from lapis.environments.values import Lock
 from lapis.errors import UserErrorException
-from lapis.machine import json_files
+from lapis.machine import json_files, own_sources
 from lapis.machine.commands import Stopped
 
 _MODELS = "azureml-models"
@@ -73,7 +73,7 @@ class FrontProcess:
         json_files.write(self._description, description)
         argv = [self._front_python(log, canceled), "-m", "lapis.serving", self._description]
         own = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
-        own.update(LAPIS_MEMBER=self._member, PYTHONPATH=_our_packages())
+        own.update(LAPIS_MEMBER=self._member, PYTHONPATH=own_sources.folder())
         return Member("", self._folder, log, STD_LOG, argv, own, self._app)
 
     def _front_python(self, log: str, canceled: Callable[[], bool]) -> str:
@@ -254,12 +254,6 @@ def _handover(part: ServicePart, host: str) -> str:
         path = os.path.join(folder, short + ".sock")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     return path
-
-
-def _our_packages() -> str:
-    import lapis
-
-    return os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
 
 
 def _copy(blobs: Blobs, digest: str, target: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lapis.cli import compute, data, env, files, logs, models, runs, server, services, submit, sweep, workspaces
+from lapis.cli import adopt, compute, data, env, files, logs, models, runs, server, services, submit, sweep, workspaces
 from lapis.version import VERSION
 
 
@@ -59,7 +59,9 @@ def _root(
 app = _group("Lapis runs code written for the Azure Machine Learning SDK v1 on machines you own.")
 app.callback()(_root)
 app.command("init")(workspaces.init)
+app.command("adopt")(adopt.adopt)
 app.command("serve")(server.serve)
+app.command("prepare-server")(server.prepare)
 app.command("status")(server.status)
 app.command("stop")(server.stop)
 app.command("open")(server.open_page)

@@ -1,4 +1,4 @@
-"""Commands about the server: serve, status, stop, open."""
+"""Commands about the server: serve, prepare-server, status, stop, open."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 
 from lapis.cli import choice, screen
 from lapis.cli.options import Json, WorkspaceName
+from lapis.client.command_line import ABOUT_EXTRA, ABOUT_FIND_LINKS
 
 if TYPE_CHECKING:
     from lapis.domain.settings import Settings
@@ -32,15 +33,16 @@ def serve(
     import signal
     import subprocess
 
-    from lapis.client import local_server
+    from lapis.client import local_server, server_python
     from lapis.domain import settings as settings_module
 
     settings = settings_module.load()
     _refuse_second(settings)
-    command = [sys.executable, "-m", "lapis.server"]
+    command = [sys.executable, "-P", "-m", "lapis.server"]  # -P: what lies in this folder is none of its modules
     command += ["--host", host] if host is not None else []
     command += ["--port", str(port)] if port is not None else []
-    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr)
+    environment = server_python.environment(settings)
+    server = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=sys.stderr)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: server.terminate())  # it leaves, and we stay to see it off
     about = None
@@ -61,6 +63,21 @@ def serve(
         message = "The server could not start."
         screen.answer({"error": {"code": "Unavailable", "message": message}}, lambda: None)
     raise typer.Exit(1 if status else 0)
+
+
+def prepare(
+    find_links: Annotated[str, typer.Option(metavar="DIR", help=ABOUT_FIND_LINKS)] = "",
+    extra: Annotated[list[str] | None, typer.Option(metavar="NAME", help=ABOUT_EXTRA)] = None,
+    as_json: Json = False,
+) -> None:
+    """Make the environment of the local server ahead of time.
+
+    It is made by itself when a server is first needed; a machine without a network needs a folder of wheels for it.
+    """
+    from lapis.client.command_line import prepare_server
+
+    python = prepare_server(extra or [], find_links)
+    screen.answer({"python": python}, lambda: print(f"The local server runs with {python}."))
 
 
 def status(as_json: Json = False) -> None:

@@ -8,6 +8,7 @@ import sys
 import time
 from typing import Any
 
+from lapis.client import server_python
 from lapis.client.http_client import Client, Endpoint
 from lapis.domain import settings as settings_module
 from lapis.domain.settings import Settings
@@ -108,7 +109,8 @@ def stop(settings: Settings, about: dict[str, Any]) -> bool:
 def _start(settings: Settings) -> dict[str, Any]:
     _check_home(settings.home)
     log_path = os.path.join(settings.home, "server.log")
-    process, began = _spawn(settings, log_path)
+    command = [server_python.chosen(settings), "-m", "lapis.server", "--idle-seconds", str(settings.idle_seconds)]
+    process, began = _spawn(settings, command, log_path)
     began_at, told = time.monotonic(), False
     while time.monotonic() - began_at < _START_LIMIT:
         about = running(settings)
@@ -118,9 +120,9 @@ def _start(settings: Settings) -> dict[str, Any]:
         status = process.poll()
         if status == _ALREADY_SERVED and about is None:  # another one starts, or was just leaving: then it is our turn
             time.sleep(0.1)
-            process, began = _spawn(settings, log_path)
+            process, began = _spawn(settings, command, log_path)
         elif status not in (None, _ALREADY_SERVED):
-            raise Unavailable(f"The local server could not start: {_tail(log_path, began)}")
+            raise Unavailable(f"The local server could not start: {_tail(log_path, began)}{_advice(settings)}")
         if not told and time.monotonic() - began_at > 3.0:
             print(f"Lapis: starting the local server of {settings.home} ...", file=sys.stderr)
             told = True
@@ -130,15 +132,14 @@ def _start(settings: Settings) -> dict[str, Any]:
     )
 
 
-def _spawn(settings: Settings, log_path: str) -> tuple[Any, int]:
+def _spawn(settings: Settings, command: list[str], log_path: str) -> tuple[Any, int]:
     """A server process, and where in the log it begins."""
     import subprocess
 
-    command = [_server_python(settings), "-m", "lapis.server", "--idle-seconds", str(settings.idle_seconds)]
     with open(log_path, "ab") as log:
         process = subprocess.Popen(
             command,
-            env=_server_environment(),
+            env=server_python.environment(settings),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -159,30 +160,10 @@ def _check_home(home: str) -> None:
         ) from error
 
 
-def _server_python(settings: Settings) -> str:
-    if settings.python:
-        return settings.python
-    from importlib.util import find_spec
-
-    lacking = [name for name in ("fastapi", "uvicorn", "sqlalchemy") if find_spec(name) is None]
-    if sys.version_info < (3, 11) or lacking:
-        why = f"lacks {', '.join(lacking)}" if lacking else "is too old for it"
-        raise UserErrorException(
-            f"No Lapis server runs, and this Python {sys.version_info[0]}.{sys.version_info[1]} cannot start one: it "
-            f"{why}. Run `lapis serve` where lapis-ml is installed under Python 3.11 or later, or name that "
-            "interpreter in LAPIS_PYTHON."
-        )
-    return sys.executable
-
-
-def _server_environment() -> dict[str, str]:
-    import lapis
-
-    environment = dict(os.environ)
-    source = os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
-    environment.pop("PYTHONSAFEPATH", None)
-    return environment
+def _advice(settings: Settings) -> str:
+    if not settings.python:
+        return ""
+    return f" (LAPIS_PYTHON names {settings.python}: it must be Python 3.11 or later with lapis-ml[server] in it.)"
 
 
 def _answers(url: str) -> bool:

@@ -12,12 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import lapis
 from lapis.domain.launch import Assignment
 from lapis.engines import nodes
 from lapis.engines.base import Can, Handle, JobSpec, JobState, NodeHandle
 from lapis.errors import ComputeTargetException
-from lapis.machine import json_files, mounts, processes
+from lapis.machine import json_files, mounts, own_sources, processes
 
 # Without site-packages: an agent needs the standard library only.
 _FORK_SERVER = "import sys; sys.path[0] = sys.argv.pop(1); from lapis.agent.fork_server import main; main()"
@@ -173,9 +172,8 @@ def _processes(folder: str) -> list[Mapping[str, Any]]:
 
 
 def _start_fork_server() -> subprocess.Popen[bytes]:
-    source = os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
     return subprocess.Popen(
-        [sys.executable, "-S", "-c", _FORK_SERVER, source],
+        [sys.executable, "-S", "-c", _FORK_SERVER, own_sources.folder()],
         env=_environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

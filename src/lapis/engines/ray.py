@@ -25,12 +25,12 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
-import lapis
 from lapis.domain import settings as settings_module
 from lapis.domain.launch import Assignment, Work
 from lapis.engines.base import Can, Handle, JobSpec, JobState, NodeHandle
 from lapis.errors import ComputeTargetException
-from lapis.machine import whole_files
+from lapis.machine import own_sources, whole_files
+from lapis.machine.extras import how_to_get
 
 CONNECT_WITHIN = 3.0  # seconds for a port to answer
 READY_WITHIN = 120.0  # seconds for Ray to let the driver in
@@ -284,7 +284,7 @@ class DriverProcess:
 
 def pack_sources(folder: str) -> str:
     """A zip file with what an agent needs of Lapis, named by its content."""
-    root = os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
+    root = own_sources.folder()
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in _source_files(root):
@@ -315,13 +315,12 @@ def _interpreter() -> list[str]:
     chosen = settings_module.load().ray_python
     if chosen is None and find_spec("ray") is None:
         raise OSError(
-            "Engine 'ray' needs the package 'ray': pip install 'lapis-ml[ray]' where the server runs, or name an "
-            "interpreter that has it with LAPIS_RAY_PYTHON."
+            f"Engine 'ray' needs the package 'ray' where the server runs: {how_to_get('ray')}. Or name an interpreter "
+            "that has it with LAPIS_RAY_PYTHON."
         )
     if chosen is not None and not os.access(chosen, os.X_OK):
         raise OSError(f"LAPIS_RAY_PYTHON={chosen!r} is no interpreter that can be run.")
-    source = os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
-    return [chosen or sys.executable, "-c", _DRIVER, source]
+    return [chosen or sys.executable, "-c", _DRIVER, own_sources.folder()]
 
 
 def _environment() -> dict[str, str]:

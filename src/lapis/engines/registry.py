@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from lapis.engines.base import Engine
 from lapis.errors import ComputeTargetException
+from lapis.machine.extras import how_to_get
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,6 @@ def make(name: str, work: str, settings: Mapping[str, Any] | None = None) -> Eng
         found = getattr(import_module(module), cls)
     except ImportError as missing:
         raise ComputeTargetException(
-            f"Engine '{name}' needs the package '{missing.name}': pip install 'lapis-ml[{entry.extra}]'."
+            f"Engine '{name}' needs the package '{missing.name}': {how_to_get(entry.extra)}."
         ) from missing
     return cast(Engine, found(work, **(settings or {})))

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from lapis.environments import bytecode, conda, explain, in_use, old_builds, own_open_mpi, progress, uv
-from lapis.environments.interpreters import interpreter_of
+from lapis.environments.interpreter_of_lock import interpreter_of
 from lapis.environments.old_code import shim_files
 from lapis.environments.resolve import number_of_packages, packages_in
-from lapis.environments.values import Interpreter, Lock
+from lapis.environments.values import Lock
 from lapis.errors import StorageFull, UserErrorException
 from lapis.machine import whole_files
 from lapis.machine.commands import Canceled, Said, Stopped, Tell, never
+from lapis.machine.interpreters import Interpreter
 
 MARKER = "lapis-environment.json"  # written last: a folder without it is a heap of files, not an environment
 IN_IMAGE = "in-image"  # beside it: the interpreter is not to be found on this machine

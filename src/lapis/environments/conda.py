@@ -16,11 +16,12 @@ from typing import Any
 from lapis.environments import package_facts
 from lapis.environments.package_lines import conda_package
 from lapis.environments.recipe import recipe
-from lapis.environments.values import NOBODY, Interpreter, Lock, Recipe, Submitter
+from lapis.environments.values import NOBODY, Lock, Recipe, Submitter
 from lapis.environments.versions import version
 from lapis.errors import Unavailable, UserErrorException
 from lapis.machine import commands
 from lapis.machine.commands import Canceled, Tell, never
+from lapis.machine.interpreters import Interpreter
 
 _COMMANDS = ("micromamba", "mamba", "conda")
 # The last is the newest that Lapis is tested on.

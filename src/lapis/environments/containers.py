@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lapis.environments.values import Interpreter
 from lapis.errors import UserErrorException
 from lapis.machine import commands
 from lapis.machine.commands import Canceled, Tell, never
+from lapis.machine.interpreters import Interpreter
 
 _AZURES_OWN = "mcr.microsoft.com/azureml/"  # base images that add nothing to a virtual environment but their size
 _ANSWER_WITHIN = 10.0

@@ -32,13 +32,13 @@ from typing import Any
 
 from lapis.environments import in_use, no_code
 from lapis.environments.build import build_and_hold
-from lapis.environments.interpreters import interpreters
 from lapis.environments.recipe import recipe
 from lapis.environments.resolve import resolve
 from lapis.environments.values import Lock
 from lapis.errors import AzureMLException, ServiceException
-from lapis.machine import commands, json_files
+from lapis.machine import commands, json_files, own_sources
 from lapis.machine.commands import Canceled, Stopped, Tell, never
+from lapis.machine.interpreters import interpreters
 
 _CANNOT = 4  # how lapis.scoring.convert ends where it is sure
 _FORMAT = 1
@@ -207,7 +207,7 @@ def _make(
     with tempfile.TemporaryDirectory(prefix="making-", dir=store(root)) as scratch:
         made, packages = os.path.join(scratch, "made"), os.path.join(scratch, "packages")
         os.makedirs(made)
-        _link_packages(packages)
+        own_sources.link_into(packages)
         onnx, answers = os.path.join(made, "model.onnx"), os.path.join(scratch, "answers.npz")
         report = os.path.join(made, "report.json")
         try:
@@ -278,16 +278,6 @@ def _step(
     if said.code == _CANNOT:
         raise _Impossible(last)
     raise NotConverted(f"the converter ended with exit code {said.code}: {last.strip()}")
-
-
-def _link_packages(folder: str) -> None:
-    """`azureml` and `lapis` alone: beside them may lie packages for another Python."""
-    import lapis
-
-    source = os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
-    os.makedirs(folder)
-    for package in ("azureml", "lapis"):
-        os.symlink(os.path.join(source, package), os.path.join(folder, package))
 
 
 def _python(folder: str) -> str:

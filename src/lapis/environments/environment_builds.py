@@ -18,11 +18,11 @@ from typing import Any
 from lapis.domain.environment import called_first
 from lapis.environments import conda, containers, horovod
 from lapis.environments.build import ready
-from lapis.environments.interpreters import interpreters
 from lapis.environments.recipe import recipe
 from lapis.environments.resolve import packages_in, resolve
-from lapis.environments.values import NOBODY, Interpreter, Lock, Recipe, Submitter
+from lapis.environments.values import NOBODY, Lock, Recipe, Submitter
 from lapis.errors import NotFound, UserErrorException
+from lapis.machine.interpreters import Interpreter, interpreters
 
 _HASH = re.compile(r"[0-9a-f]{32}")
 

@@ -14,11 +14,12 @@ from dataclasses import replace
 
 from lapis.environments import in_use, package_facts, uv
 from lapis.environments.build import install_packages
-from lapis.environments.values import Interpreter, Lock, Recipe
+from lapis.environments.values import Lock, Recipe
 from lapis.environments.versions import version
 from lapis.errors import UserErrorException
 from lapis.machine import commands, open_mpi
 from lapis.machine.commands import Canceled, Tell
+from lapis.machine.interpreters import Interpreter
 from lapis.machine.system_packages import COMPILER, command_for
 
 _TOOLS = ("setuptools<70", "wheel", "pip", "packaging", "cmake<4")  # that its setup.py was written for

@@ -10,8 +10,9 @@ import time
 from collections.abc import Sequence
 
 from lapis.environments import explain, old_builds, progress, uv
-from lapis.environments.values import Interpreter, Lock, Recipe
+from lapis.environments.values import Lock, Recipe
 from lapis.machine.commands import Canceled, Said, Tell, never
+from lapis.machine.interpreters import Interpreter
 
 # To find out at once that the network is away: two tries, seconds each. What the user has set counts instead.
 _IMPATIENT = {"UV_HTTP_TIMEOUT": "15", "UV_HTTP_CONNECT_TIMEOUT": "5", "UV_HTTP_RETRIES": "1"}

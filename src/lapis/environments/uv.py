@@ -1,23 +1,18 @@
-"""Finds uv and runs it, with the indexes that the user has told uv or pip about."""
+"""Runs uv for the environments of runs, and says pip's options in its words."""
 
 from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from lapis.domain import settings
-from lapis.environments.pip_settings import variables_for_uv
 from lapis.errors import UserErrorException
-from lapis.machine import commands
+from lapis.machine import commands, uv
 from lapis.machine.commands import Canceled, Said, Tell
 
-# Variables that say something about the interpreter that asks; the environment that is built is another one.
-_OF_THE_ASKER = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_PYTHON", "UV_PROJECT")
-_SECRETS = ("LAPIS_TOKEN", "AZUREML_RUN_TOKEN")  # the build of a package runs the code of strangers
 # pip's options of a requirements file, and uv's name for each. With a value:
 _VALUED = {
     "-i": "--index-url",
@@ -38,17 +33,7 @@ _NEEDLESS_VALUED = {"--use-feature", "--use-deprecated", "--timeout", "--default
 
 
 def find() -> str:
-    """The uv of this interpreter's environment, else of the uv package, else of the PATH."""
-    beside = os.path.join(os.path.dirname(sys.executable), "uv")
-    if os.access(beside, os.X_OK):
-        return beside
-    try:
-        from uv import find_uv_bin
-
-        return str(find_uv_bin())
-    except (ImportError, FileNotFoundError):
-        pass
-    found = shutil.which("uv")
+    found = uv.found()
     if found is None:
         raise UserErrorException(
             f"uv builds the environments, and there is none beside {sys.executable} or on the PATH. Install it there: "
@@ -63,8 +48,7 @@ def default_root() -> str:
 
 
 def cache_folder(root: str) -> str:
-    """uv's cache: on the file system of the environments, so that they share its files by hard links."""
-    return os.environ.get("UV_CACHE_DIR") or os.path.join(os.path.dirname(os.path.abspath(root)), "cache", "uv")
+    return uv.cache_folder(os.path.dirname(os.path.abspath(root)))
 
 
 def run(
@@ -81,7 +65,7 @@ def run(
     `variables` count where the user has not set them.
     """
     os.makedirs(root, exist_ok=True)  # its working folder: one without a project's own uv settings
-    environment = {**variables, **environment_for(os.environ), "UV_CACHE_DIR": cache_folder(root)}
+    environment = {**variables, **uv.environment_for(os.environ), "UV_CACHE_DIR": cache_folder(root)}
     command = [find(), *arguments]
     if image:
         command = _in_container(image, command, environment, root)
@@ -106,15 +90,6 @@ def _in_container(image: str, command: Sequence[str], environment: Mapping[str, 
     named = [word for name in known for word in environment[name].replace(",", " ").split()]  # wheels, certificates
     folders += [word for word in named if os.path.isabs(word) and os.path.exists(word)]
     return containers.inside(runtime, image, command, [*known, "HOME=/tmp"], folders, root)
-
-
-def environment_for(environ: Mapping[str, str]) -> dict[str, str]:
-    kept = {name: value for name, value in environ.items() if name not in (*_OF_THE_ASKER, *_SECRETS)}
-    ours = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
-    # As pip does: of all indexes the best version. uv would take the first index that knows the name at all, and
-    # definitions that were written for pip name extra indexes that hold old versions of everything.
-    defaults = {"UV_INDEX_STRATEGY": "unsafe-best-match", **variables_for_uv(environ)}
-    return {**defaults, **kept, **ours}
 
 
 def options(pip_options: Sequence[str]) -> list[str]:

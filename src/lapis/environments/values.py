@@ -24,15 +24,6 @@ class Substitution:
 
 
 @dataclass(frozen=True)
-class Interpreter:
-    """A Python of this machine."""
-
-    path: str
-    version: str  # whole: 3.8.18
-    source: str = "system"  # or pyenv, uv, conda
-
-
-@dataclass(frozen=True)
 class Submitter:
     """The Python that wants the environment, and what it has installed of the packages that matter."""
 

@@ -19,6 +19,7 @@ from lapis.domain.data import fixed_part, glob_matcher, has_glob
 from lapis.domain.object_store import endpoint_of, hosts_of, shown
 from lapis.domain.tree import check_path
 from lapis.errors import AuthenticationException, AzureMLException, NotFound, UserErrorException
+from lapis.machine.extras import how_to_get
 
 REACH_SECONDS = 5.0
 READ_SECONDS = 60
@@ -59,7 +60,7 @@ class ObjectStore:
         except ImportError as missing:
             raise UserErrorException(
                 f"Datastore '{self.name}' needs the package '{missing.name or self._kind.package}' in the Python that "
-                f"reads it: pip install 'lapis-ml[{self._kind.extra}]'."
+                f"reads it: {how_to_get(self._kind.extra)}."
             ) from None
         except Exception as error:  # a key that is no key, a token file that is not there
             raise AuthenticationException(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import copy
 import os
 import re
-import sys
 from typing import Any, Iterable
 
+from lapis.client.submitting_python import submitting_python
 from lapis.domain import yaml_text
 from lapis.errors import NotFound, UserErrorException
 
 CONDA_FILE_NAME = "conda_dependencies.yml"
-PYTHON_DEFAULT_VERSION = ".".join(map(str, sys.version_info[:2]))  # of who writes it: it reads what he pickled
+# Of who writes it: it reads what he pickled.
+PYTHON_DEFAULT_VERSION = ".".join(submitting_python().version.split(".")[:2])
 SDK_PACKAGE = "azureml-defaults"
 CPU = "cpu"
 GPU = "gpu"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+from lapis.client.submitting_python import submitting_python
 from lapis.domain import settings
 from lapis.domain.environment import called
+from lapis.machine.installed_packages import installed_versions
 
 if TYPE_CHECKING:
     from lapis.sdk.workspace.workspace import Workspace
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 _LONGEST = 900.0  # seconds; a large environment over a slow line
 _QUIET = 1.0  # seconds before somebody would wonder
 _AGAIN = 15.0
-_INSTALLED = ".dist-info"
 
 
 def resolve(workspace: Workspace, environment: Any, mpi: bool = False, horovod_in: str = "") -> dict[str, Any]:
@@ -41,23 +41,15 @@ def wish(environment: Any) -> dict[str, Any]:
         "definition": environment._to_dict(),
         "strict": chosen.strict,
         "container": chosen.environments == "container",
-        "submitter": {"python": ".".join(map(str, sys.version_info[:3])), "packages": _installed()},
+        "submitter": _submitter(),
     }
 
 
-def _installed() -> dict[str, str]:
-    """The packages of this interpreter, by the names of their folders: importlib.metadata would read every one."""
-    found: dict[str, str] = {}
-    for folder in sys.path:
-        try:
-            entries = os.listdir(folder or ".")
-        except OSError:
-            continue
-        for entry in entries:
-            name, _, number = entry[: -len(_INSTALLED)].partition("-") if entry.endswith(_INSTALLED) else ("", "", "")
-            if name and number.replace(".", "").isdigit():
-                found.setdefault(name.lower().replace("_", "-"), number)
-    return found
+def _submitter() -> dict[str, Any]:
+    python = submitting_python()
+    installed = installed_versions(python.search_path).items()
+    released = {name: number for name, number in installed if number.replace(".", "").isdigit()}
+    return {"python": python.version, "packages": released}
 
 
 def _say_what_takes_so_long(name: str | None, done: threading.Event) -> None:

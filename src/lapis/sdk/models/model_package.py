@@ -177,9 +177,9 @@ def _save_server(target: str) -> None:
     """Our own packages, without what only a notebook or a server of ours needs."""
     import shutil
 
-    import lapis
+    from lapis.machine import own_sources
 
-    source = os.path.dirname(os.path.dirname(os.path.abspath(lapis.__file__)))
+    source = own_sources.folder()
     for part in _PARTS:
         place = os.path.join(target, *part.split("/"))
         found = os.path.join(source, *part.split("/"))

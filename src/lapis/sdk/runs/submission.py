@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from lapis.client.http_client import quoted
 from lapis.client.snapshot_sending import send_snapshot
+from lapis.client.submitting_python import submitting_python
 from lapis.domain import settings as settings_module
 from lapis.domain.data import NEEDED_FOR_TABLES, cannot_read_tables
 from lapis.domain.environment import called
@@ -273,12 +274,12 @@ def interpreter(
     in_image = mode == "container" or _names_image(environment.docker)
     if section.user_managed_dependencies and (not in_image or mode == "host"):
         chosen = section.interpreter_path
-        return (sys.executable if chosen in (None, "", "python") else str(chosen)), None, []
+        return (submitting_python().path if chosen in (None, "", "python") else str(chosen)), None, []
     if not _asked_for(environment) and not in_image:
-        return sys.executable, None, []
+        return submitting_python().path, None, []
     if mode == "host":
-        said = f"{called(environment.name)} is not built; the script runs in {sys.executable}."
-        return sys.executable, None, [f"LAPIS_ENVIRONMENTS=host: {said}"]
+        said = f"{called(environment.name)} is not built; the script runs in {submitting_python().path}."
+        return submitting_python().path, None, [f"LAPIS_ENVIRONMENTS=host: {said}"]
     resolved = resolve(workspace, environment, mpi, horovod_in)
     wanted = WantedEnvironment(resolved["lock"], environment.name, tuple(resolved["said"]))
     told = [
@@ -287,7 +288,7 @@ def interpreter(
     for line in told:
         if line.startswith("python"):  # what is most likely to break a script is told at once, not only in the log
             print(f"Lapis: {called(environment.name)}: {line}", file=sys.stderr)
-    return sys.executable, wanted, [*told, *resolved["notices"]]
+    return submitting_python().path, wanted, [*told, *resolved["notices"]]
 
 
 def _names_image(docker: Any) -> bool:

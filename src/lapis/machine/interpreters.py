@@ -6,11 +6,10 @@ import glob
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Iterable
 
 from lapis.domain import settings
-from lapis.environments.values import Interpreter, Lock
-from lapis.errors import UserErrorException
 
 OLDEST = (3, 7)
 _ANSWER_WITHIN = 10.0  # seconds; one that hangs is as good as none
@@ -23,6 +22,16 @@ lacks = [name for name in ("_ctypes", "_ssl", "zlib", "venv")
          if name not in sys.builtin_module_names and PathFinder.find_spec(name) is None]
 print(sys.implementation.name, sys.version_info[3], ".".join(map(str, sys.version_info[:3])), *lacks)
 """
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python of this machine."""
+
+    path: str
+    version: str  # whole: 3.8.18
+    source: str = "system"  # or pyenv, uv, conda
+
 
 _known: dict[tuple[str, int], str] = {}  # versions by path and time of the file; empty: it cannot be used
 
@@ -44,26 +53,6 @@ def interpreters() -> list[Interpreter]:
         return version[:2], each.path == first, version
 
     return sorted(found.values(), key=rank, reverse=True)
-
-
-def interpreter_of(lock: Lock) -> Interpreter:
-    """The one that a lock was made for: inside its image, among its conda packages, or on this machine."""
-    if lock.conda:
-        return Interpreter("", lock.python, "conda channel")
-    return Interpreter(lock.interpreter, lock.python, "image") if lock.image else interpreter_for(lock.python)
-
-
-def interpreter_for(version: str) -> Interpreter:
-    """One of exactly that version, which a lock was made for."""
-    found = interpreters()
-    for each in found:
-        if each.version == version:
-            return each
-    known = ", ".join(each.version for each in found)
-    raise UserErrorException(
-        f"Python {version}, which the environment was locked for, is not on this machine any more. There are: {known}. "
-        "Submit again: the environment is resolved anew."
-    )
 
 
 def _candidates() -> list[tuple[str, str]]:
@@ -89,7 +78,7 @@ def _candidates() -> list[tuple[str, str]]:
 
 def _is_python(path: str) -> bool:
     """python3, python3.8, python; not python3-config."""
-    rest = os.path.basename(path).removeprefix("python").replace(".", "")
+    rest = os.path.basename(path)[len("python") :].replace(".", "")
     return (not rest or rest.isdigit()) and os.access(path, os.X_OK)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lapis.environments.interpreters import interpreters
+from lapis.machine.interpreters import interpreters
 
 
 def test_the_python_that_asks_is_among_them_by_its_real_path() -> None:

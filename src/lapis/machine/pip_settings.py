@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import configparser
 import os
+import re
 import sys
-import tomllib
-from collections.abc import Mapping
+from typing import Mapping
 
 _OF_UV = ("UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX")
-_KEYS_OF_UV = {"index", "index-url", "extra-index-url", "find-links", "no-index"}
+# A line of uv.toml that says where packages come from. Old Pythons have no reader of TOML, and one word is enough.
+_NAMES_INDEXES = re.compile(
+    r"^\s*(?:\[\[(?:pip\.)?index\]\]|(?:index|index-url|extra-index-url|find-links|no-index)\s*=)", re.M
+)
 # pip's setting, uv's variable, what separates several values there
 _MEANS = (
     ("index-url", "UV_INDEX_URL", " "),
@@ -72,11 +75,11 @@ def _uv_file_names_indexes(environ: Mapping[str, str]) -> bool:
     named = environ.get("UV_CONFIG_FILE", "")
     for path in [named] if named else [os.path.join(_config_home(environ), "uv", "uv.toml"), "/etc/uv/uv.toml"]:
         try:
-            with open(path, "rb") as file:
-                content = tomllib.load(file)
-        except (OSError, tomllib.TOMLDecodeError):
+            with open(path, encoding="utf-8") as file:
+                content = file.read()
+        except (OSError, UnicodeDecodeError):
             continue
-        if _KEYS_OF_UV & {*content, *content.get("pip", {})}:
+        if _NAMES_INDEXES.search(content):
             return True
     return False
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lapis.environments import uv
-from lapis.environments.pip_settings import variables_for_uv
+from lapis.machine import uv
+from lapis.machine.pip_settings import variables_for_uv
 
 
 @pytest.fixture
