@@ -76,7 +76,7 @@ def microsofts(tmp_path: Path) -> Path:
     files = {
         "azureml/__init__.py": "__path__ = __import__('pkgutil').extend_path(__path__, __name__)\n",
         "azureml/core/__init__.py": "VERSION = 'theirs'\n",
-        "azureml/_base_sdk_common/__init__.py": "",
+        "azureml/_vendor/__init__.py": "",
     }
     return make_wheel(tmp_path, "azureml_core", "1.63.0", files=files)
 
