@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+import azureml
 from lapis.errors import UserErrorException
 from lapis.sdk.base import stand_ins
-from lapis.sdk.base.conflicting_packages import microsoft_packages
+from lapis.sdk.base.conflicting_packages import _LEFTOVERS, microsoft_packages
 from tests.wheels import built_lapis, make_wheel
+
+ROOT = Path(__file__).parents[2]
 
 
 class Client:
@@ -94,6 +97,12 @@ def test_where_their_files_wrote_over_ours_the_next_import_says_so_and_how_to_me
     assert "Files of Lapis are gone" in client.python("-c", "import azureml")
     client.pip("install", "--force-reinstall", "--no-deps", str(built_lapis()))
     assert client.python("-c", "import azureml.core; print(azureml.core.VERSION)") == "1.62.0\n"
+
+
+def test_what_tells_their_files_from_ours_is_not_among_ours() -> None:
+    names = {path.name for path in Path(azureml.__path__[0]).iterdir()}
+    assert names.isdisjoint(_LEFTOVERS)
+    assert '_at("azureml", "_vendor")' in (ROOT / "src" / "lapis-azureml.pth").read_text() and "_vendor" in _LEFTOVERS
 
 
 def test_beside_their_real_ones_it_refuses_and_says_what_to_remove(
