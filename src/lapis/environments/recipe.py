@@ -38,8 +38,8 @@ def recipe(
         _take_out_what_lapis_is(draft)
         if mpi and horovod_in and not strict:
             _add_horovod(draft, horovod_in)
+        _let_tensorflow_fit_horovod(draft)
         if mpi:
-            _let_tensorflow_fit_horovod(draft)
             _set_horovod_apart(draft)
         _take_out_what_cannot_be_installed(draft)
         python = _choose_python(draft, pythons, submitter)
@@ -201,7 +201,7 @@ def _add_horovod(draft: _Draft, script: str) -> None:
 
 
 def _let_tensorflow_fit_horovod(draft: _Draft) -> None:
-    """Estimators list Horovod beside TensorFlow 1.13, which it can no longer be compiled for."""
+    """Estimators list Horovod beside TensorFlow 1.13, whether or not MPI starts the job: both get the same packages."""
     if not draft.has("horovod"):
         return
     oldest = f"=={package_facts.HOROVOD_BEGINS}"

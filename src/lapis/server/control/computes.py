@@ -94,8 +94,8 @@ class Computes:
         body = {**asset.body, **changes}
         rules.check_scale(body["min_nodes"], body["max_nodes"], body["idle_seconds"])
 
-        def apply(found: Asset) -> Asset:
-            return replace(found, body={**found.body, **changes, "changed_at": self._now()})
+        def apply(stored: Asset) -> Asset:
+            return replace(stored, body={**stored.body, **changes, "changed_at": self._now()})
 
         changed = self._stores.assets.change(workspace_id, asset.id, apply)
         self._wake()
@@ -274,22 +274,22 @@ class Computes:
             _log.warning("Node %s could not be let go: %s", node.id, failure)
 
     def _set_nodes(self, asset: Asset, changed: Mapping[str, Node | None]) -> None:
-        def apply(found: Asset) -> Asset:
-            nodes = {node.id: node for node in _nodes(found)}
+        def apply(stored: Asset) -> Asset:
+            nodes = {node.id: node for node in _nodes(stored)}
             for node_id, node in changed.items():
                 nodes.pop(node_id, None)
                 if node is not None:
                     nodes[node_id] = node
             ordered = sorted(nodes.values(), key=lambda node: node.number)
-            return replace(found, body={**found.body, "nodes": [node.to_json() for node in ordered]})
+            return replace(stored, body={**stored.body, "nodes": [node.to_json() for node in ordered]})
 
         self._stores.assets.change(asset.workspace_id, asset.id, apply)
 
     def _note_error(self, asset: Asset, message: str) -> None:
         _log.error("%s", message)
 
-        def apply(found: Asset) -> Asset:
-            return replace(found, body={**found.body, "errors": [{"at": self._now(), "message": message}]})
+        def apply(stored: Asset) -> Asset:
+            return replace(stored, body={**stored.body, "errors": [{"at": self._now(), "message": message}]})
 
         self._stores.assets.change(asset.workspace_id, asset.id, apply)
 

@@ -66,10 +66,10 @@ class Images:
 
     def change(self, workspace_id: str, name: str, version: int, change: ImageChange) -> dict[str, Any]:
 
-        def apply(found: Asset) -> Asset:
-            labels = _labels(found).with_tags(change.tags, change.remove_tags)
+        def apply(stored: Asset) -> Asset:
+            labels = _labels(stored).with_tags(change.tags, change.remove_tags)
             labels = labels.with_properties(f"image {name}:{version}", change.properties)
-            return replace(found, body={**found.body, **labels._asdict()})
+            return replace(stored, body={**stored.body, **labels._asdict()})
 
         asset = find_image(self._stores, workspace_id, name, version)
         return self._view(self._stores.assets.change(workspace_id, asset.id, apply))
@@ -77,7 +77,7 @@ class Images:
     def delete(self, workspace_id: str, name: str, version: int) -> None:
         """Services that were deployed from it go on."""
         asset = find_image(self._stores, workspace_id, name, version)
-        self._stores.assets.change(workspace_id, asset.id, lambda found: replace(found, body={"gone": self._now()}))
+        self._stores.assets.change(workspace_id, asset.id, lambda stored: replace(stored, body={"gone": self._now()}))
 
     def _view(self, asset: Asset) -> dict[str, Any]:
         if "gone" in asset.body:

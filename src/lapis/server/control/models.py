@@ -156,8 +156,8 @@ class Models:
             raise UserErrorException(f"{', '.join(sorted(set(changes) - known))} of a model cannot be changed.")
         asset = self._asset(workspace_id, name, version)
 
-        def apply(found: Asset) -> Asset:
-            body = dict(found.body)
+        def apply(stored: Asset) -> Asset:
+            body = dict(stored.body)
             tags = {**body["tags"], **check_labels("tags", changes.get("tags") or {})}
             body["tags"] = {k: v for k, v in tags.items() if k not in (changes.get("remove_tags") or ())}
             more = check_labels("properties", changes.get("properties") or {})
@@ -166,7 +166,7 @@ class Models:
             for plain in ("description", "resources", "sample_input", "sample_output"):
                 if plain in changes:
                     body[plain] = changes[plain]
-            return replace(found, body=body)
+            return replace(stored, body=body)
 
         return view(self._stores.assets.change(workspace_id, asset.id, apply))
 
@@ -179,7 +179,7 @@ class Models:
                 f"Model {name}:{version} is deployed as {', '.join(services)} and cannot be deleted. Delete the "
                 "service first."
             )
-        self._stores.assets.change(workspace_id, asset.id, lambda found: replace(found, body={"gone": self._now()}))
+        self._stores.assets.change(workspace_id, asset.id, lambda stored: replace(stored, body={"gone": self._now()}))
 
     def no_code(self, workspace_id: str, name: str, version: int) -> dict[str, Any]:
         """The runtime that serves it without code, and the environment for that."""

@@ -150,7 +150,7 @@ class Profiles:
 
     def _set(self, asset: Asset, changes: Mapping[str, Any]) -> None:
         self._stores.assets.change(
-            asset.workspace_id, asset.id, lambda found: replace(found, body={**found.body, **changes})
+            asset.workspace_id, asset.id, lambda stored: replace(stored, body={**stored.body, **changes})
         )
 
 

@@ -238,7 +238,7 @@ class Reconciler:
         handle = engine.launch(JobSpec(run.id, recovery_of(run, self._access, self._address, self._now())))
         self._tracked[run.id] = engine, handle
         reason = "Its process is gone: bringing in what it left"
-        self._change(run, lambda found: self._launched(found, handle, reason))
+        self._change(run, lambda stored: self._launched(stored, handle, reason))
 
     # -- runs whose environment is not there yet
 
@@ -255,7 +255,7 @@ class Reconciler:
     def _mind_build(self, run: RunRecord, lock: str) -> None:
         if self._builds.ready(lock):
             self._tell_build(run, lock)
-            self._change(run, lambda found: queue(found, self._now()) if not found.ended else found)
+            self._change(run, lambda stored: queue(stored, self._now()) if not stored.ended else stored)
             self._build_log_told.pop(run.id, None)
             return
         failure = self._builds.failure(lock)
@@ -328,14 +328,14 @@ class Reconciler:
         engine.stop(run.handle or {}, hard=True)
         engine.forget(run.id)
 
-        def apply(found: RunRecord) -> RunRecord:
-            if found.ended:
-                return found
-            found = found._replace(handle=None, attempt=found.attempt + 1, nodes=())
+        def apply(stored: RunRecord) -> RunRecord:
+            if stored.ended:
+                return stored
+            stored = stored._replace(handle=None, attempt=stored.attempt + 1, nodes=())
             until = "ends when there are nodes for it"
-            if found.state is RunState.QUEUED:
-                return rules.note(found, why, at=self._now(), until=until)
-            return rules.advance(found, RunState.QUEUED, reason=why, at=self._now(), until=until)
+            if stored.state is RunState.QUEUED:
+                return rules.note(stored, why, at=self._now(), until=until)
+            return rules.advance(stored, RunState.QUEUED, reason=why, at=self._now(), until=until)
 
         self._change(run, apply)
 
@@ -380,7 +380,7 @@ class Reconciler:
             self._end(run, RunState.FAILED, why, {"code": "LaunchFailed", "message": why})
             return
         self._tracked[run.id] = engine, handle
-        self._change(run, lambda found: self._launched(found, handle, reason))
+        self._change(run, lambda stored: self._launched(stored, handle, reason))
 
     def _work(self, run: RunRecord) -> Work | Recovery:
         """What its agents are to do. Raises UserErrorException if that cannot be told from what was asked for."""
@@ -410,8 +410,8 @@ class Reconciler:
         return rules.note(run, reason, at=self._now()) if reason else run
 
     def _end(self, run: RunRecord, state: RunState, reason: str, error: Mapping[str, object] | None) -> None:
-        def apply(found: RunRecord) -> RunRecord:
-            return rules.end(found, state, reason=reason, at=self._now(), error=error)
+        def apply(stored: RunRecord) -> RunRecord:
+            return rules.end(stored, state, reason=reason, at=self._now(), error=error)
 
         self._runs.ended(self._change(run, apply))
 

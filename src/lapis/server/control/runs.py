@@ -332,11 +332,11 @@ class Runs:
         if run.job is None or run.handle is None:
             return self._end(run, RunState.FAILED, text, error)
 
-        def mark(found: RunRecord) -> RunRecord:
+        def mark(stored: RunRecord) -> RunRecord:
             """The agent has the last word, and will find that the run has failed whatever the exit status is."""
-            if found.ended:
-                return found
-            return found._replace(error=error, cancel_requested=found.cancel_requested or by.kind == "user")
+            if stored.ended:
+                return stored
+            return stored._replace(error=error, cancel_requested=stored.cancel_requested or by.kind == "user")
 
         marked = self._stores.runs.change(workspace_id, run_id, mark)
         self._events.wake()
@@ -349,10 +349,10 @@ class Runs:
             return run
         if run.sweep is not None or (run.job is not None and run.handle is not None):
 
-            def ask(found: RunRecord) -> RunRecord:
-                if found.ended:
-                    return found
-                asked = found._replace(cancel_requested=True)
+            def ask(stored: RunRecord) -> RunRecord:
+                if stored.ended:
+                    return stored
+                asked = stored._replace(cancel_requested=True)
                 return rules.note(asked, f"Asked to stop: {reason}", at=self._now(), until="ends when it has stopped")
 
             run = self._told(self._stores.runs.change(workspace_id, run_id, ask))
@@ -363,8 +363,8 @@ class Runs:
     def stop_early(self, run: RunRecord, rule: str) -> None:
         """Cancel a run of a search, and let it say for good which rule stopped it."""
 
-        def mark(found: RunRecord) -> RunRecord:
-            return found if found.ended else rules.set_properties(found, {STOPPED_BY: rule})
+        def mark(stored: RunRecord) -> RunRecord:
+            return stored if stored.ended else rules.set_properties(stored, {STOPPED_BY: rule})
 
         self._stores.runs.change(run.workspace_id, run.id, mark)
         self.cancel(run.workspace_id, run.id, rule)
@@ -372,14 +372,14 @@ class Runs:
     def sweep_ended(
         self, run: RunRecord, state: RunState, reason: str, error: Mapping[str, Any] | None, facts: Mapping[str, str]
     ) -> RunRecord:
-        self._stores.runs.change(run.workspace_id, run.id, lambda found: found._replace(
-            properties={**found.properties, **facts}
+        self._stores.runs.change(run.workspace_id, run.id, lambda stored: stored._replace(
+            properties={**stored.properties, **facts}
         ))  # fmt: skip
         return self._end(run, state, reason, error)
 
     def _end(self, run: RunRecord, state: RunState, reason: str, error: Mapping[str, Any] | None = None) -> RunRecord:
-        def apply(found: RunRecord) -> RunRecord:
-            return rules.end(found, state, reason=reason, at=self._now(), error=error)
+        def apply(stored: RunRecord) -> RunRecord:
+            return rules.end(stored, state, reason=reason, at=self._now(), error=error)
 
         return self.ended(self._stores.runs.change(run.workspace_id, run.id, apply))
 
@@ -492,17 +492,17 @@ class Runs:
             return run, False
         ends_now = False
 
-        def apply(found: RunRecord) -> RunRecord:
+        def apply(stored: RunRecord) -> RunRecord:
             nonlocal ends_now
-            if found.ended:
-                return found
-            found = _told_steps(found._replace(last_heard=now), header.get("steps", []))
+            if stored.ended:
+                return stored
+            stored = _told_steps(stored._replace(last_heard=now), header.get("steps", []))
             if header.get("node"):
-                found = _told_node(found, header["node"])
+                stored = _told_node(stored, header["node"])
             if header.get("verdict"):
-                found = _told_verdict(found, header["verdict"], now)
+                stored = _told_verdict(stored, header["verdict"], now)
                 ends_now = True
-            return found
+            return stored
 
         return self._stores.runs.change(workspace_id, run_id, apply), ends_now
 

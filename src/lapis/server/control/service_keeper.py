@@ -111,17 +111,17 @@ class ServiceKeeper:
         run, told = slot.run, self._fronts.reports[slot.run][1]
         address = f"{told.get('host') or '127.0.0.1'}:{front.get('port')}"
         now = self._now()
-        return self._stores.services.change(service, lambda found: moves.became_ready(found, name, run, address, now))
+        return self._stores.services.change(service, lambda stored: moves.became_ready(stored, name, run, address, now))
 
     def _set(self, service: ServiceRecord, name: str, before: Slot, after: Slot) -> ServiceRecord:
         """Keep `after` unless somebody updated the service meanwhile: then the run that was begun for it goes."""
         lost: list[str] = []
 
-        def apply(found: ServiceRecord) -> ServiceRecord:
-            changed = moves.slot_changed(found, name, before, after)
+        def apply(stored: ServiceRecord) -> ServiceRecord:
+            changed = moves.slot_changed(stored, name, before, after)
             if changed is None and after.run is not None and after.run != before.run:
                 lost.append(after.run)
-            return changed or found
+            return changed or stored
 
         changed = self._stores.services.change(service, apply)
         for run_id in lost:
@@ -185,7 +185,7 @@ class ServiceKeeper:
             elif each.cancel_at is not None and self._now() >= each.cancel_at and not run.cancel_requested:
                 self._runs.cancel(service.workspace_id, run.id, "a later revision has taken over")
         if gone:
-            self._stores.services.change(service, lambda found: moves.runs_gone(found, gone))
+            self._stores.services.change(service, lambda stored: moves.runs_gone(stored, gone))
 
     def _end(self, service: ServiceRecord) -> None:
         """Stop everything; when that is done, forget the service and its runs."""

@@ -137,9 +137,9 @@ class Services:
                 f"delete() it first to have it on port {new.settings.port}."
             )
 
-        def apply(found: ServiceRecord) -> ServiceRecord:
-            sealed = found.sealed if new.keys == NO_KEYS else self._sealer.seal(_fresh_keys(new.keys))
-            made = replace(found, settings=new.settings, target=new.target, sealed=sealed, **_labels(new)._asdict())
+        def apply(stored: ServiceRecord) -> ServiceRecord:
+            sealed = stored.sealed if new.keys == NO_KEYS else self._sealer.seal(_fresh_keys(new.keys))
+            made = replace(stored, settings=new.settings, target=new.target, sealed=sealed, **_labels(new)._asdict())
             return self._rolled(made, "", content, new.settings)
 
         return self.view(self._change(there, apply))
@@ -192,12 +192,12 @@ class Services:
         settings.check(service.kind)
         content = self._changed_content(service, service.default, change)
 
-        def apply(found: ServiceRecord) -> ServiceRecord:
-            labels = _relabeled(f"service '{name}'", found.labels, change)
-            found = replace(found, settings=settings, **labels._asdict())
-            if found.kind != ENDPOINT and (content is not None or _rolls(change) or change.reload):
-                return self._rolled(found, "", content, settings)
-            return found
+        def apply(stored: ServiceRecord) -> ServiceRecord:
+            labels = _relabeled(f"service '{name}'", stored.labels, change)
+            stored = replace(stored, settings=settings, **labels._asdict())
+            if stored.kind != ENDPOINT and (content is not None or _rolls(change) or change.reload):
+                return self._rolled(stored, "", content, settings)
+            return stored
 
         changed = self._change(service, apply)
         if any(name in change.settings.to_json() for name in _LIVE):
@@ -225,10 +225,10 @@ class Services:
             **_relabeled(f"version '{version}'", Labels(), change)._asdict(),
         )
 
-        def apply(found: ServiceRecord) -> ServiceRecord:
-            _check_is_new(found, version)
-            found = moves.with_version(found, version, fresh)
-            return traffic.with_default(found, version) if change.is_default else found
+        def apply(stored: ServiceRecord) -> ServiceRecord:
+            _check_is_new(stored, version)
+            stored = moves.with_version(stored, version, fresh)
+            return traffic.with_default(stored, version) if change.is_default else stored
 
         return self.view(self._change(service, apply))
 
@@ -245,19 +245,19 @@ class Services:
         share = given(change.settings.traffic_percentile, there.traffic)
         traffic.check_traffic(service, {version: share}, version if change.is_default else service.default)
 
-        def apply(found: ServiceRecord) -> ServiceRecord:
-            mine = found.version(version)
+        def apply(stored: ServiceRecord) -> ServiceRecord:
+            mine = stored.version(version)
             mine = replace(
                 mine,
                 traffic=given(change.settings.traffic_percentile, mine.traffic),
                 is_control=given(change.is_control, mine.is_control),
                 **_relabeled(f"version '{version}' of service '{name}'", mine.labels, change)._asdict(),
             )
-            found = moves.with_version(found, version, mine)
+            stored = moves.with_version(stored, version, mine)
             if change.is_default:
-                found = traffic.with_default(found, version)
+                stored = traffic.with_default(stored, version)
             rolls = content is not None or _rolls(change)
-            return self._rolled(found, version, content, settings) if rolls else found
+            return self._rolled(stored, version, content, settings) if rolls else stored
 
         changed = self._change(service, apply)
         self._wait_until_heard(changed)
@@ -271,7 +271,7 @@ class Services:
                 f"Version '{version}' is the default one of '{name}' and cannot be deleted. Make another one the "
                 "default with update_version(..., is_default=True), or delete() the endpoint."
             )
-        return self.view(self._change(service, lambda found: moves.version_deleted(found, version, self._now())))
+        return self.view(self._change(service, lambda stored: moves.version_deleted(stored, version, self._now())))
 
     def _changed_content(self, service: ServiceRecord, version: str, change: ServiceChange) -> Content | None:
         """What is to be served from now on; None: what is served now."""
@@ -300,7 +300,7 @@ class Services:
         return service
 
     def _change(self, service: ServiceRecord, how: Callable[[ServiceRecord], ServiceRecord]) -> ServiceRecord:
-        changed = self._stores.services.change(service, lambda found: replace(how(found), updated_at=self._now()))
+        changed = self._stores.services.change(service, lambda stored: replace(how(stored), updated_at=self._now()))
         self._wake()
         return changed
 
@@ -309,7 +309,7 @@ class Services:
     def delete(self, workspace_id: str, name: str) -> None:
         """Its processes have ended, and its port is free, when this returns."""
         service = self.service(workspace_id, name)
-        self._change(service, lambda found: replace(found, deleting=True))
+        self._change(service, lambda stored: replace(stored, deleting=True))
         deadline = time.monotonic() + _GONE_WITHIN
         while self._is_there(service):
             if time.monotonic() > deadline:
@@ -340,7 +340,7 @@ class Services:
         fresh = {**keys, new.which.lower(): new.key or _new_key()}
         service = self.service(workspace_id, name)
         sealed = self._sealer.seal(fresh)
-        self._wait_until_heard(self._change(service, lambda found: replace(found, sealed=sealed)))
+        self._wait_until_heard(self._change(service, lambda stored: replace(stored, sealed=sealed)))
         return fresh
 
     def token(self, workspace_id: str, name: str) -> dict[str, Any]:

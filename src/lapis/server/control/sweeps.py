@@ -212,8 +212,8 @@ class Sweeps:
             live.fault = said
         until = f"tried again in {_RETRY_SECONDS:g} s"
         try:
-            self._stores.runs.change(run.workspace_id, run.id, lambda found: rules.note(
-                found, f"The search was cut short: {said}", at=self._now(), until=until
+            self._stores.runs.change(run.workspace_id, run.id, lambda stored: rules.note(
+                stored, f"The search was cut short: {said}", at=self._now(), until=until
             ))  # fmt: skip
         except AzureMLException:
             pass  # a full disk: the server's log has it
@@ -327,7 +327,7 @@ class Sweeps:
             live.told_best = live.board.best
             best, value = live.board.best
             self._say(live, f"The best {live.spec.metric} so far is {value:.6g}, of {_child_id(live.run.id, best)}")
-            self._change(live, lambda found: found._replace(properties={**found.properties, **_facts(live, "")}))
+            self._change(live, lambda stored: stored._replace(properties={**stored.properties, **_facts(live, "")}))
             self._log_best(live, final=False)
         if live.board.best is None and not live.silence and child.state is RunState.COMPLETED:
             self._tell_silence(live, child)
@@ -339,8 +339,8 @@ class Sweeps:
         said = f"{_SILENCE} '{live.spec.metric}' yet: {child.id} has completed and logged {logged}"
         live.silence = said
         self._say(live, f"Warning: {said}. Is primary_metric_name right?")
-        self._change(live, lambda found: rules.note(
-            found._replace(warnings=(*found.warnings, said)), said, at=self._now(), until="ends when a run logs it"
+        self._change(live, lambda stored: rules.note(
+            stored._replace(warnings=(*stored.warnings, said)), said, at=self._now(), until="ends when a run logs it"
         ))  # fmt: skip
 
     def _log_best(self, live: _Live, final: bool) -> None:

@@ -55,7 +55,7 @@ class ServiceStore:
     def change(self, service: ServiceRecord, how: Callable[[ServiceRecord], ServiceRecord]) -> ServiceRecord:
         """`how` sees the service as it is now, and returns it as it is to be. It may be asked again."""
         changed = self._assets.change(
-            service.workspace_id, service.id, lambda found: replace(found, body=_body(how(_to_service(found))))
+            service.workspace_id, service.id, lambda stored: replace(stored, body=_body(how(_to_service(stored))))
         )
         return _to_service(changed)
 
