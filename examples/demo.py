@@ -151,12 +151,12 @@ def show_next(run: Any, service: Any) -> None:
     setting = f"LAPIS_HOME={home()} " if OWN_HOME else ""
     lapis = os.path.relpath(Path(sys.executable).parent / "lapis")
     digits = os.path.relpath(DIGITS)
-    print(f"  the run in a browser, with its curves, log and files:\n    {run.get_portal_url()}")
     address = service.scoring_uri[: -len("/score")]
     print(
         f"  the service, which goes on running, about its inputs and outputs:\n    curl {address}/v2/models/{SERVICE}"
     )
     for what, command in (
+        ("the run in a browser, with its curves, log and files", f"open {run.id}"),
         ("all about the run, on one page", f"run show {run.id}"),
         ("the trained model, in a folder here", f"run download {run.id} --prefix outputs/"),
         ("the same model as an ONNX file, for any other place", "model export digits -o digits.onnx"),
