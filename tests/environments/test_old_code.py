@@ -101,3 +101,13 @@ def test_the_mnist_of_tensorflows_tutorials_is_stood_in_for(tmp_path: Path) -> N
         "print(mnist.train.epochs_completed, mnist.validation.num_examples, mnist.test.images.shape)"
     )
     assert printed(site, code, str(data)).splitlines() == ["(50, 784) (50, 10) float32 50.0 True", "1 100 (60, 784)"]
+
+
+def test_externals_that_scikit_learn_still_has_are_its_own(tmp_path: Path) -> None:
+    site = lay(tmp_path / "site", "sklearn_externals")
+    package = site / "sklearn" / "externals"
+    package.mkdir(parents=True)
+    for file, text in (("../__init__.py", ""), ("__init__.py", ""), ("six.py", "own = True")):
+        (package / file).write_text(text)
+    done = run(site, "from sklearn.externals import six; print(six.own)")
+    assert done.stdout == "True\n", done.stderr
