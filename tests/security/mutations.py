@@ -16,9 +16,9 @@ for _ in range(200):
 VALUES: list[Any] = [
     None, True, False, 0, -1, 1, 2**31, 2**63, -(2**63) - 1, 10**30, 1e308, float("nan"), float("inf"), 0.5,
     "", " ", "0", "abc", "\x00", "\ud800", "\u202e", "a\nb", "\r\nX: y", "é" * 300, "x" * 70_000, "../../token",
-    "/etc/passwd", "..\\..\\token", "file:///etc/passwd", "C:\\windows", "%2e%2e%2ftoken", "';--", "$(touch x)", "{{7*7}}",
-    "<script>alert(1)</script>", "\x1b]0;x\x07", [], {}, [None], [[]], {"": None}, {"a": {"b": []}}, NESTED, ["x"] * 5000,
-    {str(n): n for n in range(5000)},
+    "/etc/passwd", "..\\..\\token", "file:///etc/passwd", "C:\\windows", "%2e%2e%2ftoken", "';--", "$(touch x)",
+    "{{7*7}}", "<script>alert(1)</script>", "\x1b]0;x\x07", [], {}, [None], [[]], {"": None}, {"a": {"b": []}}, NESTED,
+    ["x"] * 5000, {str(n): n for n in range(5000)},
 ]  # fmt: skip
 TEXTS = [value for value in VALUES if isinstance(value, str)]
 NOT_MUTATED = {"wait"}  # of a watch: it would do as it is told, and wait
@@ -36,7 +36,9 @@ def mutated(asked: Asked, chance: random.Random) -> tuple[str, str, bytes]:
         query = _mutated_query(query, chance)
     else:
         parts = path.split("/")
-        parts[chance.randrange(3, len(parts)) if len(parts) > 3 else -1] = quote(_text(chance), "./\\%'", errors="surrogatepass")
+        parts[chance.randrange(3, len(parts)) if len(parts) > 3 else -1] = quote(
+            _text(chance), "./\\%'", errors="surrogatepass"
+        )
         path = "/".join(parts)
     method = chance.choice(["GET", "POST", "PUT", "PATCH", "DELETE"]) if chance.random() < 0.05 else asked.method
     return method, path + ("?" + urlencode(query, errors="surrogatepass") if query else ""), body
@@ -87,7 +89,19 @@ def _mutated_bytes(body: bytes, chance: random.Random) -> bytes:
 
 def _mutated_query(query: list[tuple[str, str]], chance: random.Random) -> list[tuple[str, str]]:
     names = [name for name, _ in query if name not in NOT_MUTATED]
-    names += ["name", "version", "limit", "offset", "cursor", "status", "tag", "signature", "expires", "maximize", "log"]
+    names += [
+        "name",
+        "version",
+        "limit",
+        "offset",
+        "cursor",
+        "status",
+        "tag",
+        "signature",
+        "expires",
+        "maximize",
+        "log",
+    ]
     name = chance.choice(names)
     return [pair for pair in query if pair[0] != name] + [(name, _text(chance))]
 

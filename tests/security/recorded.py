@@ -1,4 +1,4 @@
-"""What a real client asks for: every request of a session with all kinds of things in it, to be mutated by the fuzzer."""
+"""What a real client asks for: every request of a session with all kinds of things in it."""
 
 from __future__ import annotations
 

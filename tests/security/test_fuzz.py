@@ -1,4 +1,4 @@
-"""Thousands of hostile requests, to every route, with every kind of token: none is answered with a fault of the server."""
+"""Thousands of hostile requests, to every route, with every kind of token: none is a fault of the server."""
 
 from __future__ import annotations
 
@@ -175,7 +175,12 @@ def _kept(prey: Prey) -> Any:
     """What must be the same after the hunt."""
     runs = list(Experiment(prey.untouched, "e").get_runs())
     told = [(run.id, run.get_status(), run.get_metrics(), run.get_file_names()) for run in runs]
-    return told, (prey.home.path / "token").read_bytes(), sorted(prey.untouched.datastores), prey.untouched.compute_targets
+    return (
+        told,
+        (prey.home.path / "token").read_bytes(),
+        sorted(prey.untouched.datastores),
+        prey.untouched.compute_targets,
+    )
 
 
 def test_no_hostile_request_is_a_fault_of_the_server(prey: Prey) -> None:

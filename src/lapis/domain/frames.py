@@ -21,7 +21,7 @@ def decode(body: bytes) -> tuple[dict[str, Any], list[memoryview]]:
     try:
         header = json.loads(body[:end]) if end >= 0 else None
         sizes = [int(size) for size in header["sizes"]]  # type: ignore[index]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         raise UserErrorException("The body does not begin with a frame header.") from None
     return header, list(_cut(memoryview(body), end + 1, sizes))  # type: ignore[return-value]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count, groupby
 
 DEFAULT_SKIPS = (
     ".git",
@@ -139,8 +140,13 @@ def _without_trailing_spaces(line: str) -> str:
 
 
 def _any_of(regexes: Iterable[str]) -> Callable[[str], object] | None:
-    parts = [f"(?:{regex})" for regex in regexes]
+    # each regex numbers its groups from 0, and joined they need names of their own
+    parts = [f"(?:{_GROUP.sub(rf'\g<0>r{at}_', regex)})" for at, regex in enumerate(regexes)]
     return re.compile("|".join(parts), re.DOTALL).fullmatch if parts else None
+
+
+_STAR, _DEEP = "[^/]*", "(?:.*/)?"  # `*` within a name, and `**/` over folders
+_GROUP = re.compile(r"\(\?P[<=](?=g)")
 
 
 def _to_regex(pattern: str) -> str:
@@ -148,7 +154,7 @@ def _to_regex(pattern: str) -> str:
     # the start of the pattern: that is why the `**` of `a**/b` crosses folders with no `/` before it.
     special = _SPECIAL.search(pattern)
     at = start = special.start() if special else len(pattern)
-    parts = [re.escape(pattern[:at])]
+    parts = [re.escape(character) for character in pattern[:at]]
     while at < len(pattern):
         character = pattern[at]
         if character == "?":
@@ -168,7 +174,37 @@ def _to_regex(pattern: str) -> str:
         else:
             parts.append(re.escape(character))
             at += 1
-    return "".join(parts)
+    return _without_retries(parts)
+
+
+def _without_retries(parts: list[str]) -> str:
+    """The parts as one regex that never tries a star anew once what follows it was found.
+
+    What stands between two stars is best found as early as it can be, so only the last star of a name, and the last of
+    folders, may have to give way: `*a*a*a*b` would else be tried in every way there is.
+    """
+    if ".*" in parts:  # of any length: early need not be best
+        return "".join(parts)
+    groups = count()
+    return _each_kept(parts, _DEEP, lambda some: _each_name(some, groups), groups)
+
+
+def _each_name(parts: list[str], groups: Iterator[int]) -> str:
+    names = (list(name) for _, name in groupby(parts, lambda part: part == "/"))
+    return "".join(_each_kept(name, _STAR, "".join, groups) for name in names)
+
+
+def _each_kept(parts: list[str], star: str, join: Callable[[list[str]], str], groups: Iterator[int]) -> str:
+    """Every star but the last in a group that, once matched, stays as it is: `(?=(?P<g>...))(?P=g)` says so."""
+    stars = [at for at, part in enumerate(parts) if part == star]
+    if not stars:
+        return join(parts)
+    lazy = "[^/]*?" if star == _STAR else "(?:.*?/)??"
+    told = [join(parts[: stars[0]])]
+    for begin, end in zip(stars, stars[1:]):
+        name = f"g{next(groups)}"
+        told.append(f"(?=(?P<{name}>{lazy}{join(parts[begin + 1 : end])}))(?P={name})")
+    return "".join([*told, star, join(parts[stars[-1] + 1 :])])
 
 
 def _stars(pattern: str, at: int, opens_segment: bool) -> tuple[int, str]:
@@ -176,12 +212,12 @@ def _stars(pattern: str, at: int, opens_segment: bool) -> tuple[int, str]:
     while pattern[end : end + 1] == "*":
         end += 1
     if end - at == 1 or not opens_segment:
-        return end, "[^/]*"
+        return end, _STAR
     if end == len(pattern) or pattern.startswith("\\/", end):
         return end, ".*"
     if pattern[end] == "/":
-        return end + 1, "(?:.*/)?"
-    return end, "[^/]*"
+        return end + 1, _DEEP
+    return end, _STAR
 
 
 def _class(pattern: str, at: int) -> tuple[int, str]:

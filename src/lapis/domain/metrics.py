@@ -74,7 +74,8 @@ _VALUE_TYPES = {LIST: list, ROW: dict, TABLE: dict, REFERENCE: str}
 
 def _storable(point: Point) -> bool:
     return (
-        point.kind in KINDS
+        type(point.kind) is str
+        and point.kind in KINDS
         and isinstance(point.value, _VALUE_TYPES.get(point.kind, object))
         and type(point.at) in (float, int)
         and type(point.name) is str

@@ -45,10 +45,12 @@ def _read_header(pack: BinaryIO) -> tuple[list[str], list[int], int]:
     line = pack.readline()
     try:
         head = json.loads(line)
-        hashes, sizes = head["hashes"], head["sizes"]
-        end = len(line) + sum(sizes)
-    except (TypeError, KeyError):
+        hashes, sizes = [str(digest) for digest in head["hashes"]], [int(size) for size in head["sizes"]]
+    except (TypeError, KeyError, OverflowError, RecursionError):
         raise ValueError("it does not begin with a header")
+    if len(hashes) != len(sizes) or any(size < 0 for size in sizes):
+        raise ValueError("its header does not say one size for each hash")
+    end = len(line) + sum(sizes)
     if pack.seek(0, 2) != end:
         raise ValueError(f"its header says {end} bytes")
     return hashes, sizes, len(line)
