@@ -140,9 +140,13 @@ def _without_trailing_spaces(line: str) -> str:
 
 
 def _any_of(regexes: Iterable[str]) -> Callable[[str], object] | None:
-    # each regex numbers its groups from 0, and joined they need names of their own
-    parts = [f"(?:{_GROUP.sub(rf'\g<0>r{at}_', regex)})" for at, regex in enumerate(regexes)]
+    parts = [f"(?:{_numbered(regex, at)})" for at, regex in enumerate(regexes)]
     return re.compile("|".join(parts), re.DOTALL).fullmatch if parts else None
+
+
+def _numbered(regex: str, number: int) -> str:
+    """With names of groups that no other regex has: each of them begins with g0."""
+    return _GROUP.sub(rf"\g<0>r{number}_", regex)
 
 
 _STAR, _DEEP = "[^/]*", "(?:.*/)?"  # `*` within a name, and `**/` over folders
