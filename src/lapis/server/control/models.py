@@ -186,11 +186,12 @@ class Models:
         body = self._asset(workspace_id, name, version).body
         hashes = {str(file["path"]): str(file["hash"]) for file in body["files"]}
 
-        def read(path: str) -> bytes:
-            with self._stores.blobs.open(hashes[path]) as file:
-                return file.read()
-
-        runtime, definition = no_code(body["framework"], body["framework_version"], list(hashes), read)
+        runtime, definition = no_code(
+            body["framework"],
+            body["framework_version"],
+            list(hashes),
+            lambda path: self._stores.blobs.open(hashes[path]),
+        )
         return {"runtime": runtime, "definition": definition}
 
     def lineage(self, workspace_id: str, name: str, version: int) -> dict[str, Any]:
