@@ -62,7 +62,7 @@ def serve(settings: Settings) -> int:
     import uvicorn  # late: whoever lost the race for the lock need not pay for it
 
     from lapis.server.app import make_app, make_system
-    from lapis.server.joined_writes import JoinedWritesProtocol
+    from lapis.server.connections import BoundedProtocol
 
     def leave() -> None:
         server.should_exit = True
@@ -71,7 +71,8 @@ def serve(settings: Settings) -> int:
     app = make_app(system, settings.host, ready=lambda: _publish(settings, url))
     config = uvicorn.Config(
         app,
-        http=JoinedWritesProtocol,
+        http=BoundedProtocol,
+        ws="none",
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=2,

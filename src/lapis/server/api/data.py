@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Body, Response
 
+from lapis.server.api.long_work import LOOKING
 from lapis.server.api.request import TheControl, answer
 from lapis.server.control.data import NewDataset, NewDatastore
 
@@ -28,8 +29,8 @@ def datastore_access(control: TheControl, workspace_id: str, name: str) -> Respo
 
 
 @router.post("/datastores")
-def register_datastore(control: TheControl, workspace_id: str, new: NewDatastore) -> Response:
-    return answer(control.data.register_datastore(workspace_id, new), 201)
+async def register_datastore(control: TheControl, workspace_id: str, new: NewDatastore) -> Response:
+    return answer(await LOOKING.do(control.data.register_datastore, workspace_id, new), 201)
 
 
 @router.put("/datastore/default")

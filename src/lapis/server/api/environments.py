@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Response
 
+from lapis.server.api.long_work import RESOLVING
 from lapis.server.api.request import TheControl, answer
 from lapis.server.control.environments import EnvironmentWish
 
@@ -25,18 +26,18 @@ def register(control: TheControl, workspace_id: str, definition: _Definition) ->
 
 
 @router.post("/resolve")
-def resolve(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
-    return answer(control.environments.resolve(workspace_id, wish))
+async def resolve(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
+    return answer(await RESOLVING.do(control.environments.resolve, workspace_id, wish))
 
 
 @router.post("/details")
-def details(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
-    return answer(control.environments.details(workspace_id, wish))
+async def details(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
+    return answer(await RESOLVING.do(control.environments.details, workspace_id, wish))
 
 
 @router.post("/builds")
-def build(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
-    return answer(control.environments.build(workspace_id, wish), 201)
+async def build(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
+    return answer(await RESOLVING.do(control.environments.build, workspace_id, wish), 201)
 
 
 @router.get("/builds/{lock}")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Response
 
+from lapis.server.api.long_work import DEPLOYING
 from lapis.server.api.request import TheControl, answer
 from lapis.server.control.images import ImageChange, NewImage
 from lapis.server.control.profiles import NewProfile
@@ -21,8 +22,8 @@ def find(control: TheControl, workspace_id: str) -> Response:
 
 
 @router.post("/images")
-def create(control: TheControl, workspace_id: str, new: Asked) -> Response:
-    return answer(control.images.create(workspace_id, NewImage.checked(new, "image")), 201)
+async def create(control: TheControl, workspace_id: str, new: Asked) -> Response:
+    return answer(await DEPLOYING.do(control.images.create, workspace_id, NewImage.checked(new, "image")), 201)
 
 
 @router.get("/images/{name}")
@@ -47,8 +48,8 @@ def delete(control: TheControl, workspace_id: str, name: str, version: int) -> R
 
 
 @router.post("/packages")
-def package(control: TheControl, workspace_id: str, new: Asked) -> Response:
-    return answer(control.images.create_package(workspace_id, NewImage.checked(new, "image")), 201)
+async def package(control: TheControl, workspace_id: str, new: Asked) -> Response:
+    return answer(await DEPLOYING.do(control.images.create_package, workspace_id, NewImage.checked(new, "image")), 201)
 
 
 @router.get("/packages/{name}/{version}")
@@ -57,8 +58,8 @@ def get_package(control: TheControl, workspace_id: str, name: str, version: int)
 
 
 @router.post("/profiles")
-def profile(control: TheControl, workspace_id: str, new: Asked) -> Response:
-    return answer(control.profiles.create(workspace_id, NewProfile.checked(new, "profile")), 201)
+async def profile(control: TheControl, workspace_id: str, new: Asked) -> Response:
+    return answer(await DEPLOYING.do(control.profiles.create, workspace_id, NewProfile.checked(new, "profile")), 201)
 
 
 @router.get("/profiles/{name}")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Response
 
+from lapis.server.api.long_work import LOOKING
 from lapis.server.api.request import TheControl, answer
 from lapis.server.control.models import NewModel
 
@@ -46,8 +47,8 @@ def lineage(control: TheControl, workspace_id: str, name: str, version: int) -> 
 
 
 @router.get("/{name}/{version}/no_code")
-def no_code(control: TheControl, workspace_id: str, name: str, version: int) -> Response:
-    return answer(control.models.no_code(workspace_id, name, version))
+async def no_code(control: TheControl, workspace_id: str, name: str, version: int) -> Response:
+    return answer(await LOOKING.do(control.models.no_code, workspace_id, name, version))
 
 
 @router.patch("/{name}/{version}")

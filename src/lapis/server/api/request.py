@@ -9,6 +9,7 @@ from fastapi import Depends, Request, Response
 
 from lapis.server.control.guard import Guarded
 
+RETRY_AFTER = "2"  # seconds that whoever finds the server busy is asked to wait
 CONTROL, ACTOR = "lapis_control", "lapis_actor"  # where the gate puts them in the scope of a request
 
 
