@@ -26,14 +26,14 @@ def head_fault(target: bytes, headers: Headers, old: bool = False) -> tuple[int,
         return 414, f"The address is longer than {HTTP_TARGET} bytes."
     if len(headers) > HTTP_HEADERS:
         return 431, f"There are more than {HTTP_HEADERS} headers."
-    if sum(len(name) + len(value) for name, value in headers) > HTTP_HEAD:
+    names, values = [name for name, _ in headers], b"".join([value for _, value in headers])
+    if sum(map(len, names)) + len(values) > HTTP_HEAD:
         return 431, f"The header is longer than {HTTP_HEAD} bytes."
-    names = [name for name, _ in headers]
     if len(set(names)) < len(names):
         twice = next((name for name in names if name in _ONCE and names.count(name) > 1), None)
         if twice is not None:
             return 400, f"The header {twice.decode('latin-1')} is there twice."
-    if b"\n" in target or any(b"\n" in value or b"\r" in value for _, value in headers):
+    if b"\n" in values or b"\r" in values or b"\n" in target:
         return 400, "A header is folded over several lines."
     fields = dict(headers)
     if b"transfer-encoding" in fields:
@@ -79,13 +79,21 @@ def _plain(name: str) -> str:
     return str(mapped or address)
 
 
+# what a page may send to any site without asking there first
+_UNASKED = frozenset((b"", b"text/plain", b"application/x-www-form-urlencoded", b"multipart/form-data"))
+
+
+def sent_unasked(content_type: bytes) -> bool:
+    """Whether browsers send such a body to any site, without a preflight that would have been refused."""
+    return content_type.partition(b";")[0].strip().lower() in _UNASKED
+
+
 def from_elsewhere(host: str, origin: str | None, site: str | None) -> bool:
     """Whether a page of another origin asks: browsers say so, and nothing else says anything.
 
     `host` is the Host header, `origin` and `site` what Origin and Sec-Fetch-Site say. Pages of the same machine on
     another port are another origin too.
     """
-    if origin is not None:
-        scheme, _, rest = origin.partition("://")
-        return not rest or rest.lower() != host.lower()
-    return site in ("cross-site", "same-site")
+    if site is not None:
+        return site in ("cross-site", "same-site")
+    return origin is not None and origin.partition("://")[2].lower() != host.lower()
