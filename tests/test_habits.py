@@ -51,3 +51,18 @@ def test_what_is_packed_is_unpacked_in_one_place() -> None:
     package = ROOT / "src" / "lapis"
     found = {str(path.relative_to(package)) for path in package.rglob("*.py") if UNPACKS.search(path.read_text())}
     assert found == set(MAY_UNPACK)
+
+
+def test_every_route_reads_json_within_bounds() -> None:
+    for path in (ROOT / "src" / "lapis" / "server" / "api").glob("*.py"):
+        for made in re.findall(r"APIRouter\(.*?\)", path.read_text()):
+            assert "route_class=BoundedRoute" in made, path
+
+
+def test_every_limit_is_explained_with_its_value() -> None:
+    from lapis.domain import limits
+
+    page = (ROOT / "docs" / "limits.md").read_text()
+    explained = dict(re.findall(r"^\| `(\w+)` \| ([\d,.]+)", page, re.M))
+    numbers = {name: value for name, value in vars(limits).items() if name.isupper()}
+    assert {name: int(value.replace(",", "")) for name, value in explained.items()} == numbers

@@ -49,6 +49,7 @@ BODIES_HELD = 512 << 20  # of all requests that are in memory together
 FRAME_HEADER = 64 << 20
 LOGIN_BODY = 1 << 10
 SERVICE_BODY = 100 << 20  # of a request to a service
+POINT = 64 << 20  # one thing that was logged: a table, say
 NODE_WORDS = 64 << 10  # what a node of a run may tell of itself
 HTTP_TARGET = 8 << 10
 HTTP_HEAD = 64 << 10  # all of its lines; of a body in chunks, what is not the body as well
@@ -57,7 +58,7 @@ HTTP_HEADERS = 100  # lines
 # depth
 JSON_DEPTH = 64
 YAML_DEPTH = 64
-YAML_ITEMS = 100_000  # with what aliases stand for
+YAML_ITEMS = 1_000_000  # with what aliases stand for
 
 # what is unfolded: a compressed model, an archive
 UNFOLDED_RATIO = 200  # to one

@@ -7,10 +7,11 @@ from typing import Any
 from fastapi import APIRouter, Body, Response
 
 from lapis.server.api.long_work import LOOKING
-from lapis.server.api.request import TheControl, answer
+from lapis.server.api.request import BoundedRoute, TheControl, answer
+from lapis.server.control.bounds import Version
 from lapis.server.control.data import NewDataset, NewDatastore
 
-router = APIRouter(prefix="/workspaces/{workspace_id}")
+router = APIRouter(prefix="/workspaces/{workspace_id}", route_class=BoundedRoute)
 
 
 @router.get("/datastores")
@@ -56,7 +57,7 @@ def datasets(control: TheControl, workspace_id: str) -> Response:
 
 
 @router.get("/dataset")
-def dataset(control: TheControl, workspace_id: str, name: str, version: int | None = None) -> Response:
+def dataset(control: TheControl, workspace_id: str, name: str, version: Version | None = None) -> Response:
     return answer(control.data.dataset(workspace_id, name, version))
 
 

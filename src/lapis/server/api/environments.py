@@ -7,10 +7,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Response
 
 from lapis.server.api.long_work import RESOLVING
-from lapis.server.api.request import TheControl, answer
+from lapis.server.api.request import BoundedRoute, TheControl, answer
+from lapis.server.control.bounds import Offset
 from lapis.server.control.environments import EnvironmentWish
 
-router = APIRouter(prefix="/workspaces/{workspace_id}/environments")
+router = APIRouter(prefix="/workspaces/{workspace_id}/environments", route_class=BoundedRoute)
 
 _Definition = Annotated[dict[str, Any], Body(embed=True)]
 
@@ -46,7 +47,7 @@ def build_status(control: TheControl, workspace_id: str, lock: str) -> Response:
 
 
 @router.get("/builds/{lock}/log")
-def build_log(control: TheControl, workspace_id: str, lock: str, offset: int = 0) -> Response:
+def build_log(control: TheControl, workspace_id: str, lock: str, offset: Offset = 0) -> Response:
     log = control.environments.build_log(workspace_id, lock, offset)
     return Response(log, media_type="text/plain; charset=utf-8")
 

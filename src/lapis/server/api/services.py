@@ -8,9 +8,9 @@ from fastapi import APIRouter, Body, Query, Response
 
 from lapis.domain.deployment import NewKey, NewService, ServiceChange
 from lapis.server.api.long_work import DEPLOYING
-from lapis.server.api.request import TheControl, answer
+from lapis.server.api.request import BoundedRoute, TheControl, answer
 
-router = APIRouter(prefix="/workspaces/{workspace_id}/services")
+router = APIRouter(prefix="/workspaces/{workspace_id}/services", route_class=BoundedRoute)
 Asked = Annotated[Any, Body()]  # read by what it becomes
 
 
