@@ -68,17 +68,16 @@ def test_a_file_goes_to_the_disk_as_it_comes_however_large_it_is() -> None:
 def test_all_bodies_together_are_bounded_and_small_ones_always_come_in() -> None:
     bodies = Bodies(held=3 << 20)
 
-    def admitted(size: int) -> Any:
+    def held(size: int) -> int:
         scope = {"method": "POST", "path": "/api/v1/blobs"}
-        return bodies.admitted(scope, {"content-length": str(size)}, None, None)  # type: ignore[arg-type]
+        return bodies.admit(scope, {"content-length": str(size)}, None, None)[2]  # type: ignore[arg-type]
 
-    with admitted(2 << 20):
-        with pytest.raises(Busy), admitted(2 << 20):
-            pass
-        with admitted(1000):
-            pass
-    with admitted(2 << 20):
-        pass
+    large = held(2 << 20)
+    with pytest.raises(Busy):
+        held(2 << 20)
+    assert held(1000) == 0
+    bodies.let_go(large)
+    assert held(2 << 20) == 2 << 20
 
 
 def test_nothing_is_read_after_a_body_was_refused() -> None:
@@ -92,10 +91,10 @@ def test_nothing_is_read_after_a_body_was_refused() -> None:
 
     async def read() -> list[str]:
         scope = {"method": "POST", "path": "/api/v1/workspaces"}
-        with Bodies().admitted(scope, {"transfer-encoding": "chunked"}, receive, send) as (counted, answer_by):
-            read = [(await counted())["type"] for _ in range(3)]
-            await answer_by({"type": "http.response.start", "status": 400, "headers": []})
-            return read
+        counted, answer_by, _ = Bodies().admit(scope, {"transfer-encoding": "chunked"}, receive, send)
+        read = [(await counted())["type"] for _ in range(3)]
+        await answer_by({"type": "http.response.start", "status": 400, "headers": []})
+        return read
 
     assert asyncio.run(read()) == ["http.request", "http.disconnect", "http.disconnect"]
     assert [each.get("status") for each in sent] == [413, None]

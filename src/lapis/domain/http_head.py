@@ -26,16 +26,17 @@ def head_fault(target: bytes, headers: Headers, old: bool = False) -> tuple[int,
         return 414, f"The address is longer than {HTTP_TARGET} bytes."
     if len(headers) > HTTP_HEADERS:
         return 431, f"There are more than {HTTP_HEADERS} headers."
-    names, values = [name for name, _ in headers], b"".join([value for _, value in headers])
-    if sum(map(len, names)) + len(values) > HTTP_HEAD:
-        return 431, f"The header is longer than {HTTP_HEAD} bytes."
-    if len(set(names)) < len(names):
+    fields = dict(headers)
+    if len(fields) < len(headers):
+        names = [name for name, _ in headers]
         twice = next((name for name in names if name in _ONCE and names.count(name) > 1), None)
         if twice is not None:
             return 400, f"The header {twice.decode('latin-1')} is there twice."
+    values = b"".join([value for _, value in headers])
+    if len(values) + sum(map(len, fields)) > HTTP_HEAD:
+        return 431, f"The header is longer than {HTTP_HEAD} bytes."
     if b"\n" in values or b"\r" in values or b"\n" in target:
         return 400, "A header is folded over several lines."
-    fields = dict(headers)
     if b"transfer-encoding" in fields:
         if b"content-length" in fields:
             return 400, "Content-Length and Transfer-Encoding say two things of where the body ends."

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from starlette.types import Message, Receive, Scope, Send
 
 from lapis.domain import limits
 from lapis.errors import Busy, TooLarge, UserErrorException, to_wire
-
-Way = tuple[Receive, Send]
 
 _UNNOTICED = 1 << 20  # bytes of a body that never has to wait for others
 _MANY_AT_ONCE = ("/report", "/runs", "/snapshots", "/blobs", "/missing", "/files", "/datasets", "/models", "/profiles")
@@ -29,37 +25,36 @@ class Bodies:
         self._most_held = held
         self._held = 0
 
-    @contextmanager
-    def admitted(self, scope: Scope, headers: dict[str, str], receive: Receive, send: Send) -> Iterator[Way]:
-        """What to receive the body and to answer by. Raises before any of it was read if that can be told by then."""
+    def admit(self, scope: Scope, headers: dict[str, str], receive: Receive, send: Send) -> tuple[Receive, Send, int]:
+        """What to receive the body and to answer by, and what is to be let go of when that is done.
+
+        Raises before any of it was read if that can be told by then.
+        """
+        if "content-length" not in headers and "transfer-encoding" not in headers:
+            return receive, send, 0
         if headers.get("content-encoding", "identity") != "identity":
             raise UserErrorException("A body cannot be compressed: send it as it is, without Content-Encoding.")
         most = most_of(scope["method"], scope["path"])
         if most is None:
-            yield receive, send
-        elif "transfer-encoding" in headers:
-            with self._holding(most):
-                counted = _Counted(receive, send, most)
-                yield counted.receive, counted.send
-        else:
-            announced = int(headers.get("content-length") or 0)
-            if announced > most:
-                raise limits.too_large("The body of this request", most)
-            with self._holding(announced):
-                yield receive, send  # the parser takes no more than was announced
+            return receive, send, 0
+        if "transfer-encoding" in headers:
+            counted = _Counted(receive, send, most)
+            return counted.receive, counted.send, self._hold(most)
+        announced = int(headers["content-length"])
+        if announced > most:
+            raise limits.too_large("The body of this request", most)
+        return receive, send, self._hold(announced)  # the parser takes no more than was announced
 
-    @contextmanager
-    def _holding(self, size: int) -> Iterator[None]:
+    def _hold(self, size: int) -> int:
         if size <= _UNNOTICED:
-            yield
-            return
+            return 0
         if self._held + size > self._most_held:
             raise Busy("The server holds as many bytes of requests as it may. Try again in a moment.")
         self._held += size
-        try:
-            yield
-        finally:
-            self._held -= size
+        return size
+
+    def let_go(self, size: int) -> None:
+        self._held -= size
 
 
 class _Counted:

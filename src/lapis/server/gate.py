@@ -50,9 +50,7 @@ class Gate:
                 await self._log_in(receive, send)
                 return
             actor = self._actor(scope, headers)
-            with self._bodies.admitted(scope, headers, receive, send) as (receive, send):
-                scope[ACTOR], scope[CONTROL] = actor, guarded(self._control, actor)
-                await self._app(scope, receive, send)
+            receive, send, held = self._bodies.admit(scope, headers, receive, send)
         except AzureMLException as error:
             wants_page = scope["path"].startswith("/studio") and scope["method"] == "GET"
             if isinstance(error, AuthenticationException) and not isinstance(error, Forbidden) and wants_page:
@@ -60,6 +58,12 @@ class Gate:
             else:
                 retry = {"retry-after": RETRY_AFTER} if isinstance(error, Busy) else {}
                 await _answer(send, error.status, json.dumps(to_wire(error)).encode(), {**_JSON, **retry})
+            return
+        scope[ACTOR], scope[CONTROL] = actor, guarded(self._control, actor)
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._bodies.let_go(held)
 
     def _check_host(self, host: str) -> None:
         """A page of another origin that rebinds its name to this address still says its own name here."""
