@@ -33,3 +33,36 @@ def test_the_hosted_workflow_runs_what_anybody_can_run() -> None:
     from tests.environments.test_build import MINOR_VERSIONS
 
     assert {python, *others} == set(MINOR_VERSIONS)
+
+
+UNPACKS = re.compile(r"^\s*(?:import|from) (zipfile|tarfile|gzip|bz2|lzma|zlib)\b", re.M)
+MAY_UNPACK = {
+    "files/archives.py": "the one place that does, within bounds",
+    "files/pieces.py": "checksums only",
+    "engines/ray.py": "packs Lapis' own sources",
+    "engines/ray_node.py": "unpacks Lapis' own sources, on a node that has nothing else of Lapis",
+    "sdk/runs/run_files.py": "packs what a user asked for",
+    "tables/files.py": "a table is read from it row by row, by the process that wants the table",
+    "environments/inside/shims/lapis_tensorflow_examples.py": "runs in a user's script, on files that it downloaded",
+}
+
+
+def test_what_is_packed_is_unpacked_in_one_place() -> None:
+    package = ROOT / "src" / "lapis"
+    found = {str(path.relative_to(package)) for path in package.rglob("*.py") if UNPACKS.search(path.read_text())}
+    assert found == set(MAY_UNPACK)
+
+
+def test_every_route_reads_json_within_bounds() -> None:
+    for path in (ROOT / "src" / "lapis" / "server" / "api").glob("*.py"):
+        for made in re.findall(r"APIRouter\(.*?\)", path.read_text()):
+            assert "route_class=BoundedRoute" in made, path
+
+
+def test_every_limit_is_explained_with_its_value() -> None:
+    from lapis.domain import limits
+
+    page = (ROOT / "docs" / "limits.md").read_text()
+    explained = dict(re.findall(r"^\| `(\w+)` \| ([\d,.]+)", page, re.M))
+    numbers = {name: value for name, value in vars(limits).items() if name.isupper()}
+    assert {name: int(value.replace(",", "")) for name, value in explained.items()} == numbers

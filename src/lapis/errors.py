@@ -7,11 +7,13 @@
     │   │   │   └── Forbidden                   the token is right, its scope is too small
     │   │   ├── NotFound                    nothing of that name or id
     │   │   ├── Conflict                    it exists already, or its state forbids the call
+    │   │   ├── TooLarge                    more bytes than are taken
     │   │   └── NotThereYet                 a call of SDK v1 that Lapis does not have yet
     │   ├── ActivityFailedException     a run that was waited for did not complete
     │   ├── HyperDriveException         a hyperparameter search cannot be as it was described
     │   ├── ComputeTargetException, SnapshotException, WorkspaceException, ...
-    │   └── StorageFull                 the server's disk is full
+    │   ├── StorageFull                 the server's disk is full
+    │   └── Busy                        as much of this kind of work as can be done at once is under way
     └── ServiceException                the server did not answer, or answered with a fault of its own
 
 An error crosses the wire as its `code` and becomes the same class on the other side; `status` is its HTTP status.
@@ -109,6 +111,11 @@ class NotFound(UserErrorException):
 class Conflict(UserErrorException):
     code = "Conflict"
     status = 409
+
+
+class TooLarge(UserErrorException):
+    code = "TooLarge"
+    status = 413
 
 
 class NotThereYet(UserErrorException, NotImplementedError):
@@ -303,6 +310,13 @@ class StorageFull(AzureMLException):
     status = 507
 
 
+class Busy(AzureMLException):
+    """Nothing was changed, and the same call works in a while."""
+
+    code = "Busy"
+    status = 503
+
+
 class ServiceException(Exception):
     """The server did not answer, or answered with a fault of its own. Not an AzureMLException, as in SDK v1."""
 
@@ -348,7 +362,7 @@ def _descendants(root: type) -> list[type]:
     return [root] + [cls for child in children for cls in _descendants(child)]
 
 
-_OURS = {Forbidden, NotFound, Conflict, NotThereYet, StorageFull, Unavailable}
+_OURS = {Forbidden, NotFound, Conflict, TooLarge, NotThereYet, StorageFull, Busy, Unavailable}
 _ALL = [cls for root in (AzureMLException, ServiceException) for cls in _descendants(root)]
 for _cls in _ALL:
     if _cls not in _OURS:

@@ -99,3 +99,14 @@ def test_a_cluster_that_cannot_be_is_refused_with_the_reason(
 def test_sizes_are_known_in_any_case() -> None:
     assert vm_size("STANDARD_NC6") == vm_size("standard_nc6") == ("Standard_NC6", 6, 56.0, 1)
     assert len({each.name.lower() for each in all_sizes()}) == len(all_sizes()) > 100
+
+
+def test_a_number_beyond_all_bounds_is_refused_by_its_name() -> None:
+    with pytest.raises(ComputeTargetException, match="max_nodes must be a whole number of at most 10000"):
+        check_cluster(cluster(max_nodes=10**30))
+
+
+def test_what_a_database_says_takes_no_more_memory_than_it_needs() -> None:
+    absurd = cluster(node(1), max_nodes=10**30, min_nodes=10**30)
+    assert free_numbers(absurd, 3) == [0, 2, 3]
+    assert plan(absurd, [], 0.0).start == 10_000 - 1

@@ -139,3 +139,16 @@ def test_a_conditional_parameter_is_there_only_if_its_condition_holds() -> None:
 def test_parameters_become_arguments_with_or_without_dashes() -> None:
     arguments = spaces.as_arguments({"--batch-size": 32, "lr": 0.5, "epochs": 65.0, "name": "a b"})
     assert arguments == ["--batch-size", "32", "--lr", "0.5", "--epochs", "65", "--name", "a b"]
+
+
+def test_conditions_that_would_take_for_ever_to_count_are_refused() -> None:
+    options = list(range(100))
+    space: dict[str, Any] = {"p0": ["choice", [options]]}
+    for number in range(1, 4):
+        space[f"p{number}"] = ["when", [f"p{number - 1}", options, ["choice", [options]]]]
+    with pytest.raises(HyperDriveConfigException, match="hang on .* more than 100000 values together"):
+        spaces.check_space(space)
+
+
+def test_a_space_too_large_to_count_is_drawn_from_as_one_without_end() -> None:
+    assert spaces.size({f"x{number}": ["choice", [[1, 2]]] for number in range(60)}) is None

@@ -256,7 +256,7 @@ def test_told_bit_by_bit_a_board_decides_as_one_that_is_told_everything(policy: 
     [
         ({"goal": "most"}, "maximize, minimize"),
         ({"metric": ""}, "primary_metric_name"),
-        ({"max_total": 0}, "max_total_runs must be a whole number of 1 or more"),
+        ({"max_total": 0}, "max_total_runs must be a whole number from 1"),
         ({"max_concurrent": 11}, "max_concurrent_runs=11 is more than max_total_runs=10"),
         ({"max_concurrent": 0}, "max_concurrent_runs"),
         ({"max_minutes": 0}, "max_duration_minutes"),

@@ -343,3 +343,19 @@ def test_floats_keep_their_last_bit() -> None:
     for number in (0.1, 1e-7, 1e16, -0.0, 5e-324, math.pi, 1.7976931348623157e308):
         assert same(loads(dumps(number)), number)
         assert str(loads(dumps(number))) == str(number)
+
+
+def test_a_few_lines_that_stand_for_more_than_any_memory_holds_are_refused() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    assert loads("\n".join(lines[:3]))["a2"][9][9][9] == "x"
+    with pytest.raises(YamlError, match="more than 1000000 values"):
+        loads("\n".join(lines))
+
+
+@pytest.mark.parametrize("levels", [65, 300, 100_000])
+def test_what_is_nested_too_deeply_is_refused(levels: int) -> None:
+    with pytest.raises(YamlError, match="nested"):
+        loads("[" * levels + "]" * levels)
+    with pytest.raises(YamlError, match="nested"):
+        loads("\n".join(["a0: &a0 []"] + [f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, levels)]))

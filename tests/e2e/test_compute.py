@@ -162,7 +162,7 @@ def test_a_machine_smaller_than_the_size_asked_for_is_told_with_the_run(
         ({"max_nodes": "3"}, "max_nodes must be a whole number"),
         ({"vm_size": "STANDARD_NC7"}, "no VM size 'STANDARD_NC7'"),
         ({"vm_priority": "spot"}, "vm_priority cannot be 'spot'"),
-        ({"idle_seconds_before_scaledown": -1}, "cannot be -1"),
+        ({"idle_seconds_before_scaledown": -1}, "must be between 0 and"),
         ({"name": "not a name"}, "cannot be named"),
     ],
 )

@@ -72,19 +72,22 @@ def test_a_stored_job_that_makes_no_sense_fails_its_run_and_the_others_go_on(
     first = experiment.submit(
         ScriptRunConfig(script(f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.02)"), "train.py")
     )
-    waiting = [experiment.submit(ScriptRunConfig(script("print('ran')"), "train.py")) for _ in range(3)]
+    waiting = [experiment.submit(ScriptRunConfig(script("print('ran')"), "train.py")) for _ in range(4)]
     until(lambda: first.get_status() == "Running")
     home.kill_server()
     damage(home, waiting[0].id, {"max_seconds": "abc"})
+    damage(home, waiting[3].id, {"node_count": 10**30})
     damage(home, waiting[1].id, {"from_the_future": 1, "node_count": None})
     go.touch()
     home.start()
     for run in (first, *waiting):
         run.wait_for_completion(raise_on_error=False)
     states = [run.get_status() for run in (first, *waiting)]
-    assert states == ["Completed", "Failed", "Completed", "Completed"]
+    assert states == ["Completed", "Failed", "Completed", "Completed", "Failed"]
     reason = "It cannot be launched: job.max_seconds must be a number, not 'abc'."
     assert reason in json.dumps(Run.get(experiment.workspace, waiting[0].id).get_details())
+    reason = "It cannot be launched: job.node_count must be between"
+    assert reason in json.dumps(Run.get(experiment.workspace, waiting[3].id).get_details())
 
 
 def damage(home: Home, run_id: str, changes: dict[str, Any]) -> None:

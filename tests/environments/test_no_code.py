@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import pickle
+import tracemalloc
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -18,7 +19,8 @@ import pytest
 from lapis.environments.made_with import scikit_learn_of_pickle, tensorflow_of_keras_file, tensorflow_of_saved_model
 from lapis.environments.no_code import no_code
 from lapis.environments.recipe import recipe
-from lapis.errors import WebserviceException
+from lapis.errors import UserErrorException, WebserviceException
+from lapis.files.archives import PIECE
 
 PYTHONS = ["3.7.16", "3.8.18", "3.9.18", "3.10.13", "3.11.7", "3.13.0"]
 SAVED_MODEL = ["model/saved_model.pb", "model/variables/variables.index"]
@@ -86,18 +88,18 @@ def test_the_environment_is_on_a_python_that_has_the_framework(version: str, pyt
 
 def test_files_tell_the_version_where_the_model_does_not() -> None:
     saved = b'\x88\x01\x01"\x05serve*\x062.15.12\x17v2.15.0-11-g63f5a65'
-    read = {"m/saved_model.pb": saved, "m/variables/variables.index": b""}.__getitem__
+    read = {"m/saved_model.pb": BytesIO(saved), "m/variables/variables.index": BytesIO()}.__getitem__
     assert packages(no_code("TensorFlow", None, ["m/saved_model.pb", "m/variables/variables.index"], read)[1])[0] == (
         "tensorflow==2.15.*"
     )
     pickled = b"\x8c\x10_sklearn_version\x94\x8c\x051.3.2\x94ub."
-    assert packages(no_code("ScikitLearn", None, ["m.pkl"], lambda _: pickled)[1])[0] == "scikit-learn==1.3.2"
+    assert packages(no_code("ScikitLearn", None, ["m.pkl"], lambda _: BytesIO(pickled))[1])[0] == "scikit-learn==1.3.2"
 
 
 def test_a_saved_model_says_its_tensorflow() -> None:
-    assert tensorflow_of_saved_model(b'"\x05serve*\x052.2.32\x17v2.2.2-246-gcfe0c8') == "2.2.3"
-    assert tensorflow_of_saved_model(b'"\x05serve*\x0a2.21.0-rc12\x17v2') == "2.21.0"
-    assert tensorflow_of_saved_model(b"*\x051.5.9 is nothing of the kind") is None
+    assert tensorflow_of_saved_model(BytesIO(b'"\x05serve*\x052.2.32\x17v2.2.2-246-gcfe0c8')) == "2.2.3"
+    assert tensorflow_of_saved_model(BytesIO(b'"\x05serve*\x0a2.21.0-rc12\x17v2')) == "2.21.0"
+    assert tensorflow_of_saved_model(BytesIO(b"*\x051.5.9 is nothing of the kind")) is None
 
 
 def keras_zip(version: str) -> bytes:
@@ -120,13 +122,45 @@ def keras_zip(version: str) -> bytes:
 )
 def test_a_keras_file_says_its_keras_which_says_the_tensorflow(keras: str, tensorflow: str | None) -> None:
     heap = b"\x08\0\0\0\0\0\0\0" + keras.encode() + b"\x02\0\0\0\0\0\0\0\n\0\0\0\0\0\0\0tensorflow\0\0"
-    assert tensorflow_of_keras_file(b"\x89HDF\r\n" + heap) == tensorflow
-    assert tensorflow_of_keras_file(keras_zip(keras)) == tensorflow
-    assert tensorflow_of_keras_file(b"PK damaged") is None
+    assert tensorflow_of_keras_file(BytesIO(b"\x89HDF\r\n" + heap)) == tensorflow
+    assert tensorflow_of_keras_file(BytesIO(keras_zip(keras))) == tensorflow
+    assert tensorflow_of_keras_file(BytesIO(b"PK damaged")) is None
 
 
 @pytest.mark.parametrize("pack", [zlib.compress, gzip.compress, bz2.compress, lzma.compress])
 def test_a_compressed_pickle_tells_its_version_too(pack: Callable[[bytes], bytes]) -> None:
     stored = pickle.dumps({"_sklearn_version": "1.3.2"})
-    assert scikit_learn_of_pickle(stored) == scikit_learn_of_pickle(pack(stored)) == "1.3.2"
-    assert scikit_learn_of_pickle(b"x\x9c\x01\x02") is None
+    assert scikit_learn_of_pickle(BytesIO(stored)) == scikit_learn_of_pickle(BytesIO(pack(stored))) == "1.3.2"
+    assert scikit_learn_of_pickle(BytesIO(b"x\x9c\x01\x02")) is None
+
+
+def packed_zeros(make: Callable[[], Any], pieces: int) -> bytes:
+    """So many megabytes of nothing, without ever having them."""
+    pack = make()
+    return b"".join([*(pack.compress(bytes(1 << 20)) for _ in range(pieces)), pack.flush()])
+
+
+@pytest.mark.parametrize("make", [zlib.compressobj, bz2.BZ2Compressor, lzma.LZMACompressor])
+def test_a_small_file_that_unfolds_without_end_is_read_a_piece_at_a_time_and_refused(make: Callable[[], Any]) -> None:
+    bomb = packed_zeros(make, 80)
+    assert len(bomb) < 1 << 20
+    tracemalloc.start()
+    with pytest.raises(UserErrorException, match="unfolds to more than 64 MiB"):
+        scikit_learn_of_pickle(BytesIO(bomb))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 24 << 20
+
+
+def test_a_zip_is_not_believed_what_it_says_of_its_sizes() -> None:
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("metadata.json", bytes(40 << 20))
+    with pytest.raises(UserErrorException, match=r"'metadata.json' in the Keras file unfolds to more than 16 MiB"):
+        tensorflow_of_keras_file(file)
+
+
+def test_a_version_where_two_pieces_meet_is_found() -> None:
+    stored = bytes(PIECE - 10) + b"\x8c\x10_sklearn_version\x94\x8c\x051.3.2\x94ub."
+    assert scikit_learn_of_pickle(BytesIO(stored)) == "1.3.2"
+    assert scikit_learn_of_pickle(BytesIO(zlib.compress(stored))) == "1.3.2"

@@ -114,7 +114,7 @@ def test_a_port_that_is_taken_is_named(home: Home) -> None:
     assert "Traceback" not in refused.stderr
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "8.8.8.8", "example.org"])
+@pytest.mark.parametrize("host", ["0.0.0.0", "::ffff:0.0.0.0", "0", "8.8.8.8", "localhost.evil.invalid"])
 def test_the_server_listens_on_loopback_or_one_private_address_only(home: Home, host: str) -> None:
     refused = subprocess.run(
         [sys.executable, "-m", "lapis.server", "--host", host], capture_output=True, text=True, timeout=30

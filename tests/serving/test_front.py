@@ -28,7 +28,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def request(body: bytes, *lines: str, first: str = "POST /score HTTP/1.1") -> bytes:
-    head = [first, "Host: x", f"Content-Length: {len(body)}", *lines, "", ""]
+    head = [first, "Host: localhost", f"Content-Length: {len(body)}", *lines, "", ""]
     return "\r\n".join(head).encode() + body
 
 
@@ -52,7 +52,7 @@ def test_requests_sent_in_one_go_are_answered_in_order(service: Service) -> None
 
 
 def test_a_body_may_come_in_chunks_and_byte_by_byte(service: Service) -> None:
-    head = b"POST /score HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = b"POST /score HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert bodies(service.raw(head + b"2\r\n[1\r\n3\r\n,2]\r\n0\r\n\r\n")) == [b"[1, 2]"]
     with service.socket() as connected:
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -73,20 +73,22 @@ def test_clients_of_the_old_kind_are_served(service: Service) -> None:
 
 
 def test_a_head_has_the_length_and_no_body(service: Service) -> None:
-    answer = service.raw(b"HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    answer = service.raw(b"HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     assert b"content-length: 7" in answer and answer.endswith(b"\r\n\r\n")
 
 
 def test_who_waits_to_be_told_to_go_on_is_told(service: Service) -> None:
     with service.socket() as connected:
-        connected.sendall(b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
+        connected.sendall(
+            b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
+        )
         assert connected.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
         connected.sendall(b"[5]")
         assert connected.recv(65536).endswith(b"[5]")
 
 
 def test_who_waits_to_be_told_to_go_on_is_told_if_there_is_no_use(service: Service) -> None:
-    answer = service.raw(b"POST /none HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
+    answer = service.raw(b"POST /none HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 404 ")
 
 
@@ -101,21 +103,21 @@ def test_an_offer_to_speak_http2_is_passed_over(service: Service) -> None:
 
 def test_one_gigabyte_is_refused_before_it_is_sent(service: Service) -> None:
     began = time.monotonic()
-    answer = service.raw(b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: 1073741824\r\n\r\n{")
+    answer = service.raw(b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1073741824\r\n\r\n{")
     assert answer.startswith(b"HTTP/1.1 413 ") and time.monotonic() - began < 1.5
     assert b"1073741824 bytes or more, and this service takes 2097152" in answer
 
 
 def test_one_who_sends_on_all_the_same_still_gets_to_read_why(service: Service) -> None:
     with service.socket() as connected:
-        connected.sendall(b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: 4194304\r\n\r\n")
+        connected.sendall(b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4194304\r\n\r\n")
         connected.sendall(b"x" * (4 * MEGABYTE))
         assert read_all(connected).startswith(b"HTTP/1.1 413 ")
 
 
 def test_chunks_are_counted_too(service: Service) -> None:
     with service.socket() as connected:
-        connected.sendall(b"POST /score HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        connected.sendall(b"POST /score HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
         for _ in range(3):
             connected.sendall(b"100000\r\n" + b"x" * MEGABYTE + b"\r\n")
         assert read_all(connected).startswith(b"HTTP/1.1 413 ")
@@ -133,14 +135,14 @@ def test_a_large_body_within_the_limit_goes_through(service: Service) -> None:
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"GET / HTTP/9.9\r\n\r\n",
         b"\x00\x01\x02\x03\r\n\r\n",
-        b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
-        b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n12345",
-        b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999999\r\n\r\n",
-        b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        b"POST /score HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
+        b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+        b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n12345",
+        b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999999999\r\n\r\n",
+        b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /score HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
         b"POST /score HTTP/1.1\r\nHost\x00: x\r\n\r\n",
         b"GET / HTTP/1.1\r\n folded: x\r\n\r\n",
-        b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(200)) + b"Content-Length: 100000\r\n\r\n",
         b"GET / HTTP/1.1\r\nX: " + b"a" * 200_000,
     ],
@@ -173,7 +175,7 @@ def test_requests_with_bytes_changed_at_random_harm_nobody(service: Service) -> 
 
 def test_a_head_that_never_ends_is_given_up(service: Service) -> None:
     with service.socket() as connected:
-        connected.sendall(b"POST /score HTTP/1.1\r\nHost: x\r\n")
+        connected.sendall(b"POST /score HTTP/1.1\r\nHost: localhost\r\n")
         until(lambda: _drips(connected), seconds=5)
         assert read_all(connected).startswith(b"HTTP/1.1 408 ")
 
@@ -192,7 +194,9 @@ def _drips(connected: socket.socket) -> bool:
 
 def test_a_body_that_never_comes_is_given_up(service: Service) -> None:
     began = time.monotonic()
-    assert service.raw(b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n12").startswith(b"HTTP/1.1 408 ")
+    assert service.raw(b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n12").startswith(
+        b"HTTP/1.1 408 "
+    )
     assert time.monotonic() - began < 5
 
 
@@ -203,7 +207,7 @@ def test_one_who_says_nothing_is_not_waited_for(service: Service) -> None:
 
 def test_a_slow_client_keeps_nobody_waiting(service: Service) -> None:
     with service.socket() as slow:
-        slow.sendall(b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n[")
+        slow.sendall(b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n[")
         assert service.ask([2]).json == [2]
         slow.sendall(b"3]")
         assert slow.recv(65536).endswith(b"[3]")
@@ -234,6 +238,70 @@ def test_a_browser_of_an_allowed_origin_may_ask(service: Service) -> None:
     assert answer.headers["Access-Control-Allow-Origin"] == "http://a.com"
     assert service.ask([1], headers={"Origin": "http://a.com"}).headers["Access-Control-Allow-Origin"] == "http://a.com"
     assert "Access-Control-Allow-Origin" not in service.ask([1], headers={"Origin": "http://b.com"}).headers
+
+
+FORM = "application/x-www-form-urlencoded"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Content-Type": "text/plain", "Origin": "http://evil.example"}, 403),
+        ({"Content-Type": "text/plain; charset=application/json", "Origin": "null"}, 403),
+        ({"Content-Type": FORM, "Origin": "http://localhost:8888", "Sec-Fetch-Site": "same-site"}, 403),
+        ({"Content-Type": "multipart/form-data; boundary=x", "Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Content-Type": "text/plain", "Origin": "http://a.com"}, 200),  # it is let in
+        ({"Content-Type": "application/json", "Origin": "http://b.com"}, 200),  # a browser had to ask for this first
+        ({"Content-Type": FORM}, 200),  # curl --data
+        ({"Content-Type": "application/json"}, 200),
+        ({"Content-Type": "text/plain", "Sec-Fetch-Site": "same-origin"}, 200),
+    ],
+)
+def test_a_page_of_another_origin_cannot_make_a_browser_ask(
+    service: Service, headers: dict[str, str], status: int
+) -> None:
+    answer = service.ask([1], headers=headers)
+    assert answer.status == status and (status == 200 or "AML_CORS_ORIGINS" in answer.message)
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::2]:80", "a b"])
+def test_a_service_answers_under_its_own_names_only(service: Service, host: str) -> None:
+    answer = service.raw(request(b"[1]", "Connection: close").replace(b"Host: localhost", f"Host: {host}".encode()))
+    assert answer.startswith((b"HTTP/1.1 403 ", b"HTTP/1.1 400 "))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:5", "LOCALHOST", "[::1]:80", "localhost.", "[::ffff:127.0.0.1]"])
+def test_its_names_may_be_written_in_any_way(service: Service, host: str) -> None:
+    answer = service.raw(request(b"[1]", "Connection: close").replace(b"Host: localhost", f"Host: {host}".encode()))
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+CHUNKED = b"POST /score HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        CHUNKED.replace(b"Host: localhost", b"Host: localhost\r\nHost: localhost") + b"0\r\n\r\n",
+        CHUNKED.replace(b"chunked", b"gzip, chunked") + b"0\r\n\r\n",
+        b"POST /score HTTP/1.1\r\nContent-Length: 0\r\n\r\n",
+        CHUNKED + b"1;" + b"a" * 200_000 + b"\r\n1\r\n0\r\n\r\n",
+        CHUNKED + b"1\r\n1\r\n0\r\n" + b"Trailer: t\r\n" * 20_000 + b"\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nFolded: a\r\n b\r\n\r\n",
+    ],
+)
+def test_what_two_readers_may_understand_in_two_ways_or_has_no_end_is_refused(service: Service, content: bytes) -> None:
+    with service.socket() as connected:
+        try:
+            connected.sendall(content)
+        except OSError:
+            pass  # refused before all of it was sent
+        assert read_all(connected).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 431 "))
+
+
+def test_what_follows_the_last_chunk_is_not_taken_for_a_header(service: Service) -> None:
+    head = CHUNKED.replace(b"Transfer", b"Connection: close\r\nTransfer")
+    assert service.raw(head + b"1\r\n7\r\n0\r\nHost: evil.example\r\n\r\n").endswith(b"7")
 
 
 def test_health_and_metrics_are_told(service: Service) -> None:

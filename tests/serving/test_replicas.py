@@ -166,7 +166,9 @@ def test_one_who_leaves_is_not_waited_for(tmp_path: Path) -> None:
         until(lambda: begun(gate))
         with service.socket() as connected:
             body = b'{"wait": "%s", "name": "left"}' % str(gate).encode()
-            connected.sendall(b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            connected.sendall(
+                b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+            )
             until(lambda: waiting(service) == 2)
         until(lambda: waiting(service) == 1)
         gate.touch()

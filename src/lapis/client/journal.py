@@ -6,7 +6,9 @@ import os
 import sys
 import threading
 
+from lapis.domain.limits import POINT
 from lapis.domain.metrics import Point, to_line
+from lapis.errors import UserErrorException
 
 
 class Journal:
@@ -23,6 +25,10 @@ class Journal:
     def append(self, point: Point) -> None:
         """Keep `point`, or say once on stderr why not. Never raises for the disk's sake."""
         line = to_line(point)
+        if len(line) > POINT:
+            raise UserErrorException(
+                f"Metric '{point.name}' cannot hold {len(line)} bytes: at most {POINT}. Save it as a file in outputs/."
+            )
         if self._torn:
             line = b"\n" + line  # ends the line that a full disk cut short
         try:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Mapping, Sequence
 
+from lapis.domain.limits import NODES, SECONDS, shown
 from lapis.domain.vm_sizes import vm_size
 from lapis.errors import ComputeTargetException
 
@@ -71,13 +74,18 @@ def check_cluster(cluster: Cluster) -> Cluster:
 
 
 def check_scale(min_nodes: int, max_nodes: int, idle_seconds: float) -> None:
+    for name, nodes in (("min_nodes", min_nodes), ("max_nodes", max_nodes)):
+        if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes > NODES:
+            raise ComputeTargetException(f"{name} must be a whole number of at most {NODES}, not {shown(nodes)}.")
     if not 0 <= min_nodes <= max_nodes or max_nodes < 1:
         raise ComputeTargetException(
             f"A cluster cannot have {min_nodes} to {max_nodes} nodes: min_nodes is 0 or more, max_nodes 1 or more, and "
             "min_nodes is not above max_nodes."
         )
-    if idle_seconds < 0:
-        raise ComputeTargetException(f"idle_seconds_before_scaledown cannot be {idle_seconds}.")
+    if isinstance(idle_seconds, bool) or not isinstance(idle_seconds, (int, float)) or not 0 <= idle_seconds <= SECONDS:
+        raise ComputeTargetException(
+            f"idle_seconds_before_scaledown must be between 0 and {SECONDS}, not {shown(idle_seconds)}."
+        )
 
 
 def plan(cluster: Cluster, waiting: Sequence[Wants], now: float) -> Plan:
@@ -97,15 +105,14 @@ def plan(cluster: Cluster, waiting: Sequence[Wants], now: float) -> Plan:
             wanted += run.nodes
     alive = sum(1 for node in cluster.nodes if node.state in (PREPARING, IDLE, RUNNING))
     lacking = max(wanted - len(idle) - coming, cluster.min_nodes - alive, 0)
-    start = min(lacking, cluster.max_nodes - alive)
+    start = min(lacking, min(cluster.max_nodes, NODES) - alive)  # a database may say anything
     stop = () if wanted else _not_needed(cluster, idle, alive, now)
     return Plan(max(start, 0), tuple(stop), tuple(give))
 
 
 def free_numbers(cluster: Cluster, count: int) -> list[int]:
     taken = {node.number for node in cluster.nodes}
-    free = [number for number in range(cluster.max_nodes + len(taken)) if number not in taken]
-    return free[:count]
+    return list(islice((number for number in itertools.count() if number not in taken), count))
 
 
 def _not_needed(cluster: Cluster, idle: Sequence[Node], alive: int, now: float) -> list[Node]:

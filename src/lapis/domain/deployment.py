@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Mapping
 
+from lapis.domain import limits
 from lapis.domain.job import WantedEnvironment
 from lapis.domain.service_content import Origin
 from lapis.domain.service_settings import KINDS, Keys, ServiceSettings
 from lapis.domain.values import Value, at_most, one_of
 
-_NAME = at_most(255)
-_MANY = at_most(1000)
+_NAME = at_most(limits.NAME)
+_MANY = at_most(limits.LABELS)
 
 
 @dataclass(frozen=True)

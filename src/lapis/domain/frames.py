@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Iterable, Sequence
 
+from lapis.domain.limits import FRAME_HEADER, read_json
 from lapis.errors import UserErrorException
-
-_HEADER_LIMIT = 64 << 20
 
 
 def encode(header: dict[str, Any], parts: Sequence[bytes] = ()) -> bytes:
@@ -17,9 +16,9 @@ def encode(header: dict[str, Any], parts: Sequence[bytes] = ()) -> bytes:
 
 def decode(body: bytes) -> tuple[dict[str, Any], list[memoryview]]:
     """The header and the parts, uncopied. A body cut short is an error, never a shorter part."""
-    end = body.find(b"\n", 0, _HEADER_LIMIT)
+    end = body.find(b"\n", 0, FRAME_HEADER)
     try:
-        header = json.loads(body[:end]) if end >= 0 else None
+        header = read_json("The frame header", body[:end]) if end >= 0 else None
         sizes = [int(size) for size in header["sizes"]]  # type: ignore[index]
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         raise UserErrorException("The body does not begin with a frame header.") from None

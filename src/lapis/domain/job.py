@@ -11,14 +11,13 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Mapping, TypeVar, Union
 
+from lapis.domain import limits
 from lapis.domain.tree import check_path
 from lapis.domain.values import SET_BY_SERVER, Kept, Value, at_most, one_of, passing, within
 from lapis.errors import UserErrorException
 
-_YEARS = 10 * 365 * 24 * 3600
-_MANY = 10_000  # nodes and processes: more than anybody has
-_NAME = at_most(255)
-_PATH = at_most(4096)
+_NAME = at_most(limits.NAME)
+_PATH = at_most(limits.PATH)
 
 
 # -- what is run
@@ -53,20 +52,20 @@ class Plain(Value):
 @dataclass(frozen=True)
 class Mpi(Value):
     TAG = ("kind", "mpi")
-    processes_per_node: int = field(default=1, metadata=within(1, _MANY))
+    processes_per_node: int = field(default=1, metadata=within(1, limits.PROCESSES))
 
 
 @dataclass(frozen=True)
 class TensorFlow(Value):
     TAG = ("kind", "tensorflow")
-    workers: int = field(default=1, metadata=within(1, _MANY))
-    parameter_servers: int = field(default=0, metadata=within(0, _MANY))
+    workers: int = field(default=1, metadata=within(1, limits.PROCESSES))
+    parameter_servers: int = field(default=0, metadata=within(0, limits.PROCESSES))
 
 
 @dataclass(frozen=True)
 class PyTorch(Value):
     TAG = ("kind", "pytorch")
-    processes: int = field(default=0, metadata=within(0, _MANY))  # in all; 0: one on each node
+    processes: int = field(default=0, metadata=within(0, limits.PROCESSES))  # in all; 0: one on each node
     backend: str = field(default="nccl", metadata=_NAME)
 
 
@@ -212,12 +211,14 @@ class Job(Kept):
     python: str | None = field(default=None, metadata=_PATH)
     environment: WantedEnvironment | None = None  # None: `python` as it is
     environment_variables: Mapping[str, str] = field(default_factory=dict, metadata=passing(_check_variables))
-    max_seconds: float | None = field(default=None, metadata=within(0, _YEARS))  # None or 0: as long as it takes
+    max_seconds: float | None = field(
+        default=None, metadata=within(0, limits.SECONDS)
+    )  # None or 0: as long as it takes
     framework: str | None = field(default=None, metadata=_NAME)
     communicator: str | None = field(default=None, metadata=_NAME)
-    node_count: int = field(default=1, metadata=within(1, _MANY))
+    node_count: int = field(default=1, metadata=within(1, limits.NODES))
     distribution: Plain | Mpi | TensorFlow | PyTorch | None = None  # None: one process
-    priority: int = field(default=0, metadata=within(0, 1_000_000))  # the greater goes first
+    priority: int = field(default=0, metadata=within(0, limits.PRIORITY))  # the greater goes first
     watch: tuple[str, ...] = field(default=("logs",), metadata=passing(_check_paths))  # streamed while they grow
     collect_outputs: bool = True
     notices: tuple[str, ...] = ()  # what the user should know before the script's first line

@@ -7,11 +7,12 @@ import math
 import re
 from typing import Any, Iterable, Mapping, NamedTuple
 
+from lapis.domain.limits import NAME, STEP, WHOLE, check_depth
 from lapis.errors import UserErrorException
 
 SCALAR, LIST, ROW, TABLE, REFERENCE = "scalar", "list", "row", "table", "reference"
 KINDS = frozenset({SCALAR, LIST, ROW, TABLE, REFERENCE})
-NAME_LIMIT = 255
+NAME_LIMIT = NAME
 DEPTH_LIMIT = 16  # of lists in lists
 DIGIT_LIMIT = 1000  # of a whole number; readers refuse far longer ones
 ARTIFACT_PREFIX = "aml://artifactId/ExperimentRun/dcid."
@@ -77,11 +78,22 @@ def _storable(point: Point) -> bool:
         type(point.kind) is str
         and point.kind in KINDS
         and isinstance(point.value, _VALUE_TYPES.get(point.kind, object))
-        and type(point.at) in (float, int)
+        and (type(point.at) is float or type(point.at) is int)
+        and 0 <= point.at <= WHOLE
         and type(point.name) is str
-        and (point.step is None or type(point.step) is int)
+        and len(point.name) <= NAME_LIMIT
+        and (point.step is None or (type(point.step) is int and -STEP - 1 <= point.step <= STEP))
         and type(point.run_id) is str
+        and (point.kind == SCALAR or point.kind == REFERENCE or _is_shallow(point.value))
     )
+
+
+def _is_shallow(value: Any) -> bool:
+    try:
+        check_depth("value", value)
+    except UserErrorException:
+        return False
+    return True
 
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")  # control characters, and halves of characters

@@ -7,6 +7,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple
 
+from lapis.domain import limits
 from lapis.errors import Conflict, UserErrorException
 
 if TYPE_CHECKING:
@@ -156,6 +157,8 @@ def note(run: RunRecord, reason: str, *, at: float, until: str = "") -> RunRecor
     last = run.history[-1] if run.history else None
     if last is not None and (last.reason, last.until) == (reason, until):
         return run
+    if len(run.history) >= limits.STEPS_OF_HISTORY:
+        return run
     return run._replace(history=(*run.history, Step(at, run.state.value, reason, until)))
 
 
@@ -207,6 +210,7 @@ def with_properties(whose: str, there: Mapping[str, str], more: Mapping[str, str
                 f"Property '{key}' of {whose} is already '{there[key]}' and properties cannot be changed once set. Use "
                 "a tag for what may change."
             )
+    limits.check_count(f"The properties of {whose}", {*there, *more}, limits.LABELS)
     return {**there, **more}
 
 
@@ -228,21 +232,24 @@ def check_run_id(run_id: Any) -> str:
     return run_id
 
 
-def check_text(what: str, value: Any) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise UserErrorException(f"{what} must be text, not {type(value).__name__} ({value!r}).")
-    return value
+def check_text(what: str, value: Any, most: int = limits.DESCRIPTION) -> str | None:
+    return None if value is None else limits.check_text(what, value, most)
 
 
-def check_labels(what: str, labels: Any) -> dict[str, Any]:
-    """Tags and properties: text by text; a tag may stand without a value."""
+def check_labels(what: str, labels: Any, beside: Mapping[str, Any] = {}) -> dict[str, Any]:
+    """Tags and properties: text by text; a tag may stand without a value. `beside`: those that are there already."""
     if not isinstance(labels, Mapping):
         raise UserErrorException(f"{what} must be a dictionary of text by text, not {type(labels).__name__}.")
     checked: dict[str, Any] = {}
     for key, value in labels.items():
         if not isinstance(key, str) or not key:
             raise UserErrorException(f"A key of {what} must be text that is not empty, not {key!r}.")
-        checked[key] = value if value is None else str(value)
+        limits.check_text(f"A key of {what}", key, limits.LABEL_KEY)
+        checked[key] = (
+            value if value is None else limits.check_text(f"'{key}' of {what}", str(value), limits.LABEL_VALUE)
+        )
+    if len(beside) + len(checked) > limits.LABELS:
+        limits.check_count(what, {*beside, *checked}, limits.LABELS)
     return checked
 
 

@@ -35,7 +35,7 @@ class Labels(NamedTuple):
     properties: Mapping[str, str] = {}
 
     def with_tags(self, more: Mapping[str, str | None], without: Sequence[str] = ()) -> Labels:
-        tags = {**self.tags, **check_labels("tags", more)}
+        tags = {**self.tags, **check_labels("tags", more, self.tags)}
         return self._replace(tags={key: value for key, value in tags.items() if key not in without})
 
     def with_properties(self, whose: str, more: Mapping[str, str]) -> Labels:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Mapping, NamedTuple, TypeVar
 
-from lapis.domain.values import MOST_CHARACTERS, Value, within
+from lapis.domain.limits import REPLICAS as _REPLICAS
+from lapis.domain.limits import SERVICE_BODY, WORD
+from lapis.domain.values import Value, within
 from lapis.errors import UserErrorException, WebserviceException
 
 ACI, AKS, ENDPOINT, LOCAL, PROFILED = "ACI", "AKS", "AKSENDPOINT", "LOCAL", "PROFILE"
@@ -17,7 +19,6 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXP
            "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")  # fmt: skip
 
 _DAY = 86400
-_REPLICAS = 1000
 _OF_VERSION = "of_version"
 T = TypeVar("T")
 
@@ -236,7 +237,7 @@ class ServiceSettings(Value):
 
     def limits(self) -> dict[str, Any]:
         seconds = given(self.scoring_timeout_ms, AZURE.scoring_timeout_ms) / 1000
-        told = {"request_bytes": 100 << 20, "seconds": seconds, "queue": 512, "worker_start_seconds": 600}
+        told = {"request_bytes": SERVICE_BODY, "seconds": seconds, "queue": 512, "worker_start_seconds": 600}
         wait = self.max_request_wait_time
         return {**told, "wait_seconds": wait / 1000} if wait else told
 
@@ -266,5 +267,5 @@ def given(value: T | None, default: T) -> T:
 
 
 def check_key(name: str, key: str) -> None:
-    if len(key) < 8 or len(key) > MOST_CHARACTERS or not key.isprintable():
+    if len(key) < 8 or len(key) > WORD or not key.isprintable():
         raise WebserviceException(f"{name} must be text of 8 characters at least.")

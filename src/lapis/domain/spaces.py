@@ -10,6 +10,8 @@ import math
 from random import Random
 from typing import Any, Callable, Mapping, Sequence
 
+from lapis.domain import limits
+from lapis.domain.limits import CHOICES, NAME, WHOLE, shown
 from lapis.errors import HyperDriveConfigException
 
 Expression = Sequence[Any]
@@ -38,15 +40,39 @@ def check_space(space: Any) -> dict[str, list[Any]]:
         raise HyperDriveConfigException(
             "The parameter space is empty: give a dictionary such as {'--learning-rate': uniform(0.01, 0.1)}."
         )
+    if len(space) > limits.PARAMETERS:
+        most = limits.PARAMETERS
+        raise HyperDriveConfigException(f"A parameter space has at most {most} parameters, not {len(space)}.")
     checked: dict[str, list[Any]] = {}
     for name, expression in space.items():
-        if not isinstance(name, str) or not name.strip("-").strip() or any(c.isspace() for c in name):
-            raise HyperDriveConfigException(f"A parameter's name is text without spaces, not {name!r}.")
+        if (
+            not isinstance(name, str)
+            or len(name) > NAME
+            or not name.strip("-").strip()
+            or any(c.isspace() for c in name)
+        ):
+            raise HyperDriveConfigException(
+                f"A parameter's name is text without spaces, of at most {NAME} characters, not {shown(name)}."
+            )
         twin = next((other for other in checked if argument_name(other) == argument_name(name)), None)
         if twin is not None:
             raise HyperDriveConfigException(f"Parameters '{twin}' and '{name}' are the same argument.")
         checked[name] = _checked(name, expression, checked)
+    _check_conditions(checked)
     return checked
+
+
+def _check_conditions(space: Space) -> None:
+    """Counting a space takes a look at every value of what others hang on."""
+    hung_on = set().union(*(_hangs_on(expression) for expression in space.values()))
+    ways = 1
+    for name in hung_on:
+        ways *= len(_options(space[name]))
+    if ways > CHOICES:
+        raise HyperDriveConfigException(
+            f"The parameters that others hang on ({', '.join(sorted(hung_on)[:5])}) have more than {CHOICES} values "
+            "together."
+        )
 
 
 def check_expression(kind: str, arguments: Sequence[Any], name: str = "") -> list[Any]:
@@ -55,6 +81,8 @@ def check_expression(kind: str, arguments: Sequence[Any], name: str = "") -> lis
         options = arguments[0] if len(arguments) == 1 else None
         if not isinstance(options, (list, tuple, range)) or not options:
             raise HyperDriveConfigException(f"choice(){where} needs at least one value to choose from.")
+        if len(options) > CHOICES:
+            raise HyperDriveConfigException(f"choice(){where} takes at most {CHOICES} values, not {len(options)}.")
         return [CHOICE, [list(options)]]
     if kind not in PARAMETERS:
         raise HyperDriveConfigException(f"{kind!r}{where} is no expression. Known: {', '.join(KINDS)}.")
@@ -62,11 +90,11 @@ def check_expression(kind: str, arguments: Sequence[Any], name: str = "") -> lis
     if len(arguments) != len(names):
         raise HyperDriveConfigException(f"{kind}(){where} takes {', '.join(names)}, not {len(arguments)} values.")
     for what, value in zip(names, arguments):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-            raise HyperDriveConfigException(f"{what} of {kind}(){where} must be a number, not {value!r}.")
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not _is_finite(value):
+            raise HyperDriveConfigException(f"{what} of {kind}(){where} must be a number, not {shown(value)}.")
     values = dict(zip(names, arguments))
-    if kind == RANDINT and (values["upper"] != int(values["upper"]) or values["upper"] < 1):
-        raise HyperDriveConfigException(f"upper of randint(){where} must be a whole number of 1 or more.")
+    if kind == RANDINT and (values["upper"] != int(values["upper"]) or not 1 <= values["upper"] <= WHOLE):
+        raise HyperDriveConfigException(f"upper of randint(){where} must be a whole number from 1 to {WHOLE}.")
     if "min_value" in values and values["min_value"] >= values["max_value"]:
         raise HyperDriveConfigException(
             f"min_value of {kind}(){where} must be below max_value: {values['min_value']} and {values['max_value']}."
@@ -108,10 +136,11 @@ def draw(space: Space, chance: Random) -> dict[str, Any]:
 
 
 def size(space: Space) -> int | None:
-    """How many points the space has; None if there is no end of them."""
+    """How many points the space has; None if there is no end of them, or as good as none."""
     if any(kind not in (CHOICE, RANDINT) for kind in kinds(space).values()):
         return None
-    return _count(list(space.items()), {})
+    count = _count(list(space.items()), {})
+    return count if count <= WHOLE else None
 
 
 def point(space: Space, index: int) -> dict[str, Any]:
@@ -191,6 +220,13 @@ def _hangs_on(expression: Expression) -> set[str]:
         found.add(expression[1][0])
         expression = expression[1][2]
     return found
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number with hundreds of digits
+        return False
 
 
 def _text(value: Any) -> str:

@@ -13,6 +13,7 @@ from array import array
 from bisect import bisect_left, insort
 from typing import Any, Mapping, NamedTuple, Sequence
 
+from lapis.domain.limits import WHOLE, shown
 from lapis.errors import HyperDriveConfigException
 
 NONE, BANDIT, MEDIAN, TRUNCATION, ASHA = "Default", "Bandit", "MedianStopping", "TruncationSelection", "Asha"
@@ -149,10 +150,10 @@ def _check_slack(factor: Any, amount: Any) -> None:
 
 
 def _check_whole(what: str, value: Any, least: int, most: int | None = None) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
-        limits = f"of {least} or more" if most is None else f"from {least} to {most}"
-        raise HyperDriveConfigException(f"{what} must be a whole number {limits}, not {value!r}.")
+    most = WHOLE if most is None else most
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise HyperDriveConfigException(f"{what} must be a whole number from {least} to {most}, not {shown(value)}.")
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= WHOLE

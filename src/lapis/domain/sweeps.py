@@ -10,7 +10,7 @@ import math
 from random import Random
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
-from lapis.domain import spaces
+from lapis.domain import limits, spaces
 from lapis.domain.run import RunState
 from lapis.domain.stopping import NONE, Policy, Ranking, check_policy, looks_at
 from lapis.errors import HyperDriveConfigException, HyperDriveScenarioNotSupportedException
@@ -100,9 +100,10 @@ def check_spec(body: Mapping[str, Any]) -> Spec:
         )
     if body["goal"] not in GOALS:
         raise HyperDriveConfigException(f"primary_metric_goal is one of {', '.join(GOALS)}, not {body['goal']!r}.")
-    if not isinstance(body["metric"], str) or not body["metric"].strip():
+    if not isinstance(body["metric"], str) or not body["metric"].strip() or len(body["metric"]) > limits.NAME:
         raise HyperDriveConfigException(
-            f"primary_metric_name must be the name of a metric that the script logs, not {body['metric']!r}."
+            "primary_metric_name must be the name of a metric that the script logs, not "
+            f"{limits.shown(body['metric'])}."
         )
     total, concurrent = body["max_total"], body.get("max_concurrent")
     _check_count("max_total_runs", total)
@@ -113,8 +114,11 @@ def check_spec(body: Mapping[str, Any]) -> Spec:
                 f"max_concurrent_runs={concurrent} is more than max_total_runs={total}: so many never run at once."
             )
     minutes = body["max_minutes"]
-    if isinstance(minutes, bool) or not isinstance(minutes, (int, float)) or not 0 < minutes < math.inf:
-        raise HyperDriveConfigException(f"max_duration_minutes must be a number above 0, not {minutes!r}.")
+    if isinstance(minutes, bool) or not isinstance(minutes, (int, float)) or not 0 < minutes <= limits.SECONDS / 60:
+        most = limits.SECONDS // 60
+        raise HyperDriveConfigException(
+            f"max_duration_minutes must be a number above 0 and at most {most}, not {limits.shown(minutes)}."
+        )
     earlier, children = tuple(body.get("resume_from") or ()), tuple(body.get("resume_child_runs") or ())
     if len(earlier) > MOST_EARLIER:
         raise HyperDriveConfigException(f"resume_from takes {MOST_EARLIER} sweeps at most, not {len(earlier)}.")
@@ -363,15 +367,21 @@ def check_sampling(body: Mapping[str, Any]) -> Sampling:
             raise HyperDriveConfigException(
                 f"Bayesian sampling takes {', '.join(spaces.BAYESIAN)}, not '{parameter}' = {kind}(...)."
             )
+    if name == GRID and spaces.size(space) is None:
+        raise HyperDriveConfigException(
+            f"Grid sampling tries all values, and this space has more than {limits.WHOLE}. Use RandomParameterSampling."
+        )
     return Sampling(name, space, _checked_seed(body.get("seed")))
 
 
 def _checked_seed(seed: Any) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise HyperDriveConfigException(f"A seed is a whole number of 0 or more, not {seed!r}.")
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= limits.WHOLE:
+        raise HyperDriveConfigException(f"A seed is a whole number from 0 to {limits.WHOLE}, not {limits.shown(seed)}.")
     return seed
 
 
 def _check_count(what: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise HyperDriveConfigException(f"{what} must be a whole number of 1 or more, not {value!r}.")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= limits.TRIALS:
+        raise HyperDriveConfigException(
+            f"{what} must be a whole number from 1 to {limits.TRIALS}, not {limits.shown(value)}."
+        )

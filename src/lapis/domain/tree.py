@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from lapis.domain.limits import FILES_OF_SNAPSHOT, check_count
 from lapis.errors import UserErrorException
 
 MAX_PATH_LENGTH = 1024
@@ -52,6 +53,7 @@ class Tree:
         """The tree of such rows in any order, wherever they came from: everything about them is checked."""
         if not isinstance(rows, list):
             raise UserErrorException("A tree is a list of rows [path, hash, size, executable].")
+        check_count("A tree", rows, FILES_OF_SNAPSHOT, "files")
         return cls(_entry(row) for row in rows)
 
     def __len__(self) -> int:

@@ -20,11 +20,9 @@ import sys
 from dataclasses import MISSING, fields, replace
 from typing import Any, Callable, Mapping, NamedTuple, TypeVar
 
+from lapis.domain.limits import ITEMS, WHOLE, WORD
+from lapis.domain.limits import shown as _shown
 from lapis.errors import UserErrorException
-
-MOST_CHARACTERS = 131_071  # the kernel takes no longer word in a command line or an environment
-MOST_ITEMS = 10_000
-_LARGEST = 2**53  # a whole number beyond it is another one in other people's JSON
 
 V = TypeVar("V", bound="Value")
 _Read = Callable[[Any, bool], Any]  # from JSON; whether bounds count and what is unknown is an error
@@ -277,8 +275,8 @@ def _by_tag(classes: list[Any], value: dict[str, Any], strict: bool) -> Any:
 def _text(value: Any, strict: bool) -> str:
     if not isinstance(value, str):
         raise _Wrong(f"must be text, not {_shown(value)}.")
-    if strict and len(value) > MOST_CHARACTERS:
-        raise _Wrong(f"can be at most {MOST_CHARACTERS} characters long, not {len(value)}.")
+    if strict and len(value) > WORD:
+        raise _Wrong(f"can be at most {WORD} characters long, not {len(value)}.")
     if strict and "\0" in value:
         raise _Wrong("cannot hold a null character.")
     return value
@@ -287,8 +285,8 @@ def _text(value: Any, strict: bool) -> str:
 def _whole(value: Any, strict: bool) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise _Wrong(f"must be a whole number, not {_shown(value)}.")
-    if strict and abs(value) > _LARGEST:
-        raise _Wrong(f"must be between -{_LARGEST} and {_LARGEST}, not {_shown(value)}.")
+    if strict and abs(value) > WHOLE:
+        raise _Wrong(f"must be between -{WHOLE} and {WHOLE}, not {_shown(value)}.")
     return value
 
 
@@ -315,7 +313,7 @@ _PLAIN: Mapping[str, _Read] = {"str": _text, "int": _whole, "float": _number, "b
 
 
 def _tuple_of(item: _Read, most: int) -> _Read:
-    most = most or MOST_ITEMS
+    most = most or ITEMS
 
     def read(value: Any, strict: bool) -> tuple[Any, ...]:
         if not isinstance(value, (list, tuple)):
@@ -335,7 +333,7 @@ def _tuple_of(item: _Read, most: int) -> _Read:
 
 
 def _mapping_of(item: _Read, most: int) -> _Read:
-    most = most or MOST_ITEMS
+    most = most or ITEMS
 
     def read(value: Any, strict: bool) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -377,18 +375,10 @@ def _check(value: Any, bounds: Mapping[str, Any]) -> None:
         raise _Wrong(f"must be one of {', '.join(bounds['known'])}, not {_shown(value)}.")
     if "least" in bounds and not bounds["least"] <= value <= bounds["most"]:
         raise _Wrong(f"must be between {bounds['least']:g} and {bounds['most']:.12g}, not {_shown(value)}.")
-    if "least" not in bounds and isinstance(value, str) and len(value) > bounds.get("most", MOST_CHARACTERS):
+    if "least" not in bounds and isinstance(value, str) and len(value) > bounds.get("most", WORD):
         raise _Wrong(f"can be at most {bounds['most']} characters long, not {len(value)}.")
     if "check" in bounds:
         try:
             bounds["check"](value)
         except UserErrorException as error:
             raise _Wrong(f"cannot be used: {error.message}") from None
-
-
-def _shown(value: Any) -> str:
-    try:
-        text = repr(value)
-    except ValueError:  # Python does not write whole numbers with thousands of digits
-        return "so large a number"
-    return text if len(text) <= 80 else text[:77] + "..."

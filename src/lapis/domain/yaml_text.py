@@ -11,6 +11,8 @@ import math
 import re
 from typing import Any, NamedTuple, Tuple
 
+from lapis.domain.limits import YAML_DEPTH, YAML_ITEMS
+
 
 class YamlError(ValueError):
     """The text is not YAML that we read. `line` counts from 1."""
@@ -23,9 +25,30 @@ class YamlError(ValueError):
 def loads(text: str) -> Any:
     """Return the value that `text` holds: dict, list, str, int, float, bool or None."""
     try:
-        return _Reader(text).document()
+        value = _Reader(text).document()
+        _check_size(value)
     except RecursionError:
         raise YamlError("nested too deeply.", 1) from None
+    return value
+
+
+def _check_size(value: Any) -> None:
+    """A few lines whose aliases name one another may stand for more than any memory holds."""
+    items, levels = _weigh(value, {})
+    if levels > YAML_DEPTH:
+        raise YamlError(f"nested more than {YAML_DEPTH} levels deep.", 1)
+    if items > YAML_ITEMS:
+        raise YamlError(f"with what its aliases stand for it has more than {YAML_ITEMS} values.", 1)
+
+
+def _weigh(value: Any, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """How many values it has, and levels. What several aliases name is looked at once."""
+    if not isinstance(value, (dict, list)):
+        return 1, 0
+    if id(value) not in known:
+        inside = [_weigh(item, known) for item in (value.values() if isinstance(value, dict) else value)]
+        known[id(value)] = 1 + sum(each[0] for each in inside), 1 + max((each[1] for each in inside), default=0)
+    return known[id(value)]
 
 
 def dumps(value: Any) -> str:

@@ -10,18 +10,22 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from lapis.domain.environment import called_first
+from lapis.domain.limits import RESOLVE_SECONDS
 from lapis.environments import conda, containers, horovod
 from lapis.environments.build import ready
 from lapis.environments.recipe import recipe
 from lapis.environments.resolve import packages_in, resolve
 from lapis.environments.values import NOBODY, Lock, Recipe, Submitter
 from lapis.errors import NotFound, UserErrorException
+from lapis.machine.commands import Canceled, Stopped, Tell
 from lapis.machine.interpreters import Interpreter, interpreters
 
 _HASH = re.compile(r"[0-9a-f]{32}")
@@ -43,8 +47,9 @@ class Container:
 class EnvironmentBuilds:
     """Keeps everything in files, so that the next server finds it: locks/ and resolved/ beside the environments."""
 
-    def __init__(self, root: str, when_done: Callable[[], None]) -> None:
+    def __init__(self, root: str, when_done: Callable[[], None], seconds: float = RESOLVE_SECONDS) -> None:
         self.root = root
+        self._seconds = seconds  # that resolving one environment may take
         self._when_done = when_done
         self._by_hand: set[str] = set()  # asked for by a user, not by a run
         self._builders: dict[str, subprocess.Popen[bytes]] = {}
@@ -64,8 +69,22 @@ class EnvironmentBuilds:
         submitter: Submitter = NOBODY,
     ) -> Resolved:
         """The lock of a definition. What was resolved once stays so: the same definition, the same packages."""
+        deadline = time.monotonic() + self._seconds
+        try:
+            how = (strict, in_container, mpi, horovod_in, submitter)
+            return self._resolved(definition, *how, lambda: time.monotonic() > deadline)
+        except Stopped:
+            raise UserErrorException(
+                f"{called_first(definition.get('name'))} could not be resolved within {self._seconds:g} s: an index or "
+                "a package does not answer, or its requirements have too many solutions. Pin more of its versions."
+            ) from None
+
+    def _resolved(
+        self, definition: Mapping[str, Any], strict: bool, in_container: bool, mpi: bool, horovod_in: str,
+        submitter: Submitter, canceled: Canceled,
+    ) -> Resolved:  # fmt: skip
         said: list[str] = []
-        container, ignored = self._container(definition, in_container, said)
+        container, ignored = self._container(definition, in_container, said, canceled)
         machine = interpreters() if container is None else [container.interpreter]
         if container is not None and container.wish.user_managed:
             plan = Recipe(python=container.interpreter.version)
@@ -79,11 +98,11 @@ class EnvironmentBuilds:
         image = container.image if container is not None else ""
         key = hashlib.sha256(json.dumps([asdict(plan), image], sort_keys=True).encode()).hexdigest()[:32]
         path = os.path.join(self.root, "resolved", f"{key}.json")
-        with self._resolving[key]:  # twenty runs that ask at once wait for one answer
+        with _turn(self._resolving[key], canceled):  # twenty runs that ask at once wait for one answer
             known = _read(path)
             if known is not None:
                 return Resolved(self.lock(known["lock"]), tuple(known["said"]))
-            lock = self._locked(plan, machine, said.append)
+            lock = self._locked(plan, machine, said.append, canceled)
             lock = replace(lock, notices=(*lock.notices, *horovod.check(lock)))
             horovod.check_machine(lock, self.root)
             if container is not None:
@@ -93,17 +112,17 @@ class EnvironmentBuilds:
             _write(path, {"lock": lock.hash, "said": said})
             return Resolved(lock, tuple(said))
 
-    def _locked(self, plan: Recipe, machine: Sequence[Interpreter], tell: Callable[[str], None]) -> Lock:
+    def _locked(self, plan: Recipe, machine: Sequence[Interpreter], tell: Tell, canceled: Canceled) -> Lock:
         if not plan.conda:
             interpreter = next(each for each in machine if each.version == plan.python)
-            return resolve(plan, interpreter, tell, root=self.root)
-        exact, interpreter = conda.solve(plan, self.root, tell)
+            return resolve(plan, interpreter, tell, canceled, self.root)
+        exact, interpreter = conda.solve(plan, self.root, tell, canceled)
         limits = (*plan.constraints, *conda.python_packages(exact))
-        lock = resolve(replace(plan, constraints=limits), interpreter, tell, root=self.root)
+        lock = resolve(replace(plan, constraints=limits), interpreter, tell, canceled, self.root)
         return replace(lock, conda=exact, channels=plan.channels)
 
     def _container(
-        self, definition: Mapping[str, Any], forced: bool, said: list[str]
+        self, definition: Mapping[str, Any], forced: bool, said: list[str], canceled: Canceled
     ) -> tuple[Container | None, list[str]]:
         """The container to build and run in, if one is asked for and there can be one; and what is ignored."""
         wanted, ignored = containers.wish(definition, forced)
@@ -111,7 +130,7 @@ class EnvironmentBuilds:
             return None, ignored
         runtime = containers.runtime()
         if runtime is not None:
-            return Container(wanted, *containers.prepared(runtime, wanted, said.append)), ignored
+            return Container(wanted, *containers.prepared(runtime, wanted, said.append, canceled)), ignored
         none = "neither Docker nor Podman answers on this machine"
         if forced or wanted.user_managed:
             raise UserErrorException(
@@ -196,6 +215,17 @@ class EnvironmentBuilds:
 
     def _failure_file(self, lock_hash: str) -> str:
         return os.path.join(self.root, f"{lock_hash}.failed.json")
+
+
+@contextmanager
+def _turn(lock: threading.Lock, canceled: Canceled) -> Iterator[None]:
+    while not lock.acquire(timeout=1.0):
+        if canceled():
+            raise Stopped("Canceled while the same environment was being resolved.")
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _options(wish: containers.ContainerWish) -> tuple[str, ...]:

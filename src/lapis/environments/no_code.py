@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, BinaryIO
 
 from lapis.environments import made_with
 from lapis.errors import WebserviceException
@@ -20,21 +20,21 @@ _KERAS_FILES = (".h5", ".hdf5", ".keras")
 _PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill")
 _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
 
-Read = Callable[[str], bytes]
+Open = Callable[[str], BinaryIO]
 
 
 def no_code(
-    framework: str | None, version: str | None, files: Iterable[str], read: Read | None = None
+    framework: str | None, version: str | None, files: Iterable[str], open: Open | None = None
 ) -> tuple[str, dict[str, Any]]:
     """The runtime that serves these files (see lapis.scoring.runtimes), and the definition of its environment.
 
-    `framework` and `version` are the model's model_framework and model_framework_version; `files` its paths; `read`
-    gives the bytes of one, which tell the version where the model does not. Raises WebserviceException. The environment
+    `framework` and `version` are the model's model_framework and model_framework_version; `files` its paths; `open`
+    opens one, whose bytes tell the version where the model does not. Raises WebserviceException. The environment
     of "tensorflow" and "keras" holds the converter too: pass what comes of it to conversion.ready_to_serve.
     """
     paths = list(files)
     runtime = _runtime(framework, paths)
-    version = version or _version_of(runtime, paths, read)
+    version = version or _version_of(runtime, paths, open)
     packages = {
         ONNX: ["onnxruntime", "numpy"],
         SKLEARN: [_pinned("scikit-learn", version), "joblib", "dill", "numpy", "pandas"],
@@ -105,8 +105,12 @@ _MADE_WITH = {
 }
 
 
-def _version_of(runtime: str, paths: list[str], read: Read | None) -> str | None:
-    if read is None or runtime not in _MADE_WITH:
+def _version_of(runtime: str, paths: list[str], open: Open | None) -> str | None:
+    if open is None or runtime not in _MADE_WITH:
         return None
     endings, version = _MADE_WITH[runtime]
-    return next((version(read(path)) for path in paths if not endings or path.lower().endswith(endings)), None)
+    chosen = next((path for path in paths if not endings or path.lower().endswith(endings)), None)
+    if chosen is None:
+        return None
+    with open(chosen) as file:
+        return version(file)

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING
 from lapis.domain import settings as settings_module
 from lapis.domain.settings import Settings
 from lapis.errors import AzureMLException, UserErrorException
-from lapis.machine import json_files
+from lapis.machine import json_files, listening
 from lapis.version import VERSION
 
 if TYPE_CHECKING:  # late: whoever lost the race for the home need not pay for it
@@ -49,7 +49,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def serve(settings: Settings) -> int:
-    _check_host(settings.host)
+    address = listening.address_of(settings.host, f"LAPIS_HOST={settings.host!r}", "the server")
+    settings = replace(settings, host=address)
     _make_home(settings.home)
     lock = _lock(settings.home)
     if lock is None:
@@ -57,12 +58,12 @@ def serve(settings: Settings) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     listener = _listen(settings)
     port = listener.getsockname()[1]
-    url = f"http://{settings.host}:{port}"
+    url = f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
 
     import uvicorn  # late: whoever lost the race for the lock need not pay for it
 
     from lapis.server.app import make_app, make_system
-    from lapis.server.joined_writes import JoinedWritesProtocol
+    from lapis.server.connections import BoundedProtocol
 
     def leave() -> None:
         server.should_exit = True
@@ -71,7 +72,8 @@ def serve(settings: Settings) -> int:
     app = make_app(system, settings.host, ready=lambda: _publish(settings, url))
     config = uvicorn.Config(
         app,
-        http=JoinedWritesProtocol,
+        http=BoundedProtocol,
+        ws="none",
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=2,
@@ -101,21 +103,6 @@ def serve(settings: Settings) -> int:
         _withdraw(settings)
         lock.close()
     return 0
-
-
-def _check_host(host: str) -> None:
-    """Loopback, or one address of a private network: for the nodes of a cluster. Nothing sent is encrypted."""
-    import ipaddress
-
-    try:
-        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
-    except ValueError:
-        address = ipaddress.ip_address("0.0.0.0")
-    if address.is_unspecified or not (address.is_private or address.is_loopback):
-        raise UserErrorException(
-            f"LAPIS_HOST={host!r} cannot be used: the server listens on loopback (127.0.0.1), or on the one address of "
-            "a private network (such as 10.0.0.5) that the nodes of a cluster reach it by."
-        )
 
 
 def _make_home(home: str) -> None:

@@ -16,10 +16,10 @@ from starlette.exceptions import HTTPException
 from lapis.domain.addresses import rule_of
 from lapis.domain.settings import Settings
 from lapis.environments.environment_builds import EnvironmentBuilds
-from lapis.errors import AzureMLException, NotFound, ServiceException, UserErrorException, to_wire
+from lapis.errors import AzureMLException, Busy, NotFound, ServiceException, UserErrorException, to_wire
 from lapis.server.api import about, computes, data, environments, files, images, models, runs, services, workspaces
 from lapis.server.api.express import Express
-from lapis.server.api.request import answer
+from lapis.server.api.request import RETRY_AFTER, answer
 from lapis.server.control.access import Access
 from lapis.server.control.computes import Computes
 from lapis.server.control.control import Control
@@ -133,7 +133,10 @@ def _include_studio(app: FastAPI) -> None:
 
 
 def _deliberate(_: Request, error: Any) -> Response:
-    return answer(to_wire(error), error.status)
+    said = answer(to_wire(error), error.status)
+    if isinstance(error, Busy):
+        said.headers["Retry-After"] = RETRY_AFTER
+    return said
 
 
 def _invalid(_: Request, error: Any) -> Response:

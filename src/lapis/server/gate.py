@@ -12,15 +12,15 @@ from urllib.parse import parse_qs
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from lapis.errors import AuthenticationException, AzureMLException, Forbidden, to_wire
-from lapis.server.api.request import ACTOR, CONTROL
+from lapis.domain import http_head
+from lapis.domain.limits import LOGIN_BODY
+from lapis.errors import AuthenticationException, AzureMLException, Busy, Forbidden, to_wire
+from lapis.server.api.request import ACTOR, CONTROL, RETRY_AFTER
+from lapis.server.bodies import Bodies
 from lapis.server.control.access import VIEWER, Actor
 from lapis.server.control.guard import guarded
 from lapis.server.studio.login import LOGIN_PAGE, LOGIN_PATH, PAGE_HEADERS
 from lapis.server.system import System
-
-_LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
-_BODY_LIMIT = 1 << 10
 
 _COOKIE_SECONDS = 30 * 24 * 3600  # so that links of notebooks go on working in a browser that had the key once
 
@@ -31,7 +31,8 @@ class Gate:
     def __init__(self, app: ASGIApp, system: System, host: str) -> None:
         self._app = app
         self._access, self._control = system.access, system.control
-        self._hosts = _LOOPBACK | {host}
+        self._hosts = http_head.own_names([host])
+        self._bodies = Bodies()
         # browsers share cookies between the ports of an address: two homes must not log each other out
         self._cookie_name = "lapis_view_" + hashlib.sha256(system.home.encode()).hexdigest()[:12]
 
@@ -49,21 +50,25 @@ class Gate:
                 await self._log_in(receive, send)
                 return
             actor = self._actor(scope, headers)
+            receive, send, held = self._bodies.admit(scope, headers, receive, send)
         except AzureMLException as error:
             wants_page = scope["path"].startswith("/studio") and scope["method"] == "GET"
             if isinstance(error, AuthenticationException) and not isinstance(error, Forbidden) and wants_page:
                 await _answer(send, 401, LOGIN_PAGE.encode(), PAGE_HEADERS)
             else:
-                await _answer(send, error.status, json.dumps(to_wire(error)).encode(), _JSON)
+                retry = {"retry-after": RETRY_AFTER} if isinstance(error, Busy) else {}
+                await _answer(send, error.status, json.dumps(to_wire(error)).encode(), {**_JSON, **retry})
             return
         scope[ACTOR], scope[CONTROL] = actor, guarded(self._control, actor)
-        await self._app(scope, receive, send)
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._bodies.let_go(held)
 
     def _check_host(self, host: str) -> None:
         """A page of another origin that rebinds its name to this address still says its own name here."""
-        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        if name not in self._hosts:
-            raise Forbidden(f"This server does not answer under the name {name!r}.")
+        if http_head.host_name(host) not in self._hosts:
+            raise Forbidden(f"This server does not answer under the name {host[:100]!r}.")
 
     def _actor(self, scope: Scope, headers: dict[str, str]) -> Actor:
         access, now = self._access, self._control.lifetime.now()
@@ -84,7 +89,7 @@ class Gate:
 
     async def _log_in(self, receive: Receive, send: Send) -> None:
         body = b""
-        while len(body) <= _BODY_LIMIT:
+        while len(body) <= LOGIN_BODY:
             message = await receive()
             body += message.get("body", b"")
             if not message.get("more_body"):

@@ -85,7 +85,7 @@ class Service:
         if before is not None:
             listener = before.listener
         else:
-            listener = await asyncio.to_thread(handover.bind, listen.host, listen.port)
+            listener = await asyncio.to_thread(handover.bind, listen.host, listen.port, listen.anywhere)
         listener.setblocking(False)
         self._port = listener.getsockname()[1]
         await self._front.listen(listener)

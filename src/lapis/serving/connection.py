@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING
 
 import httptools
 
+from lapis.domain.http_head import head_fault, overhead_fault
+from lapis.domain.limits import BODY_RATE, HTTP_HEAD, IDLE_SECONDS
 from lapis.serving.call import Call
 
 if TYPE_CHECKING:
     from lapis.serving.front import Front
 
-HEAD_BYTES = 64 << 10
-TARGET_BYTES = 8 << 10
-HEADER_COUNT = 100
 ID_CHARACTERS = 100
-READ_RATE = 4096  # bytes that give a request a second more to arrive
-IDLE_SECONDS = 75.0
 LINGER_SECONDS = 2.0
 WRITE_SECONDS = 30.0  # in which a client has to take some of its answer
 _SMALL_BODY = 64 << 10  # a refused request's body that is read all the same, so that the connection can be kept
@@ -65,8 +62,16 @@ class Connection(asyncio.Protocol):
             self.front.say(f"A request could not be read: {type(error).__name__}: {error}")
             self._refuse_connection(400, "The request cannot be read.")
         else:
-            if self.reading and not self._call and self._received > HEAD_BYTES:
-                self._refuse_connection(431, f"The header is longer than {HEAD_BYTES} bytes.")
+            if self.reading and not self.lingering:
+                self._check_overhead()
+
+    def _check_overhead(self) -> None:
+        if self._call is not None:
+            fault = overhead_fault(self._received, self._call.size)
+            if fault is not None:
+                self._refuse_connection(*fault)
+        elif self._received > HTTP_HEAD:
+            self._refuse_connection(431, f"The header is longer than {HTTP_HEAD} bytes.")
 
     def _feed(self, data: bytes) -> None:
         while data:
@@ -119,7 +124,8 @@ class Connection(asyncio.Protocol):
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.append((name.lower(), value))
+        if self._call is None:  # what follows the last chunk is nobody's
+            self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         parser = self._parser
@@ -130,15 +136,10 @@ class Connection(asyncio.Protocol):
         call.old_client = parser.get_http_version() == "1.0"
         call.lines, refused = self.front.ids(call)
         fields = call.fields
-        if len(self._target) > TARGET_BYTES:
-            refused = (414, f"The address is longer than {TARGET_BYTES} bytes.", b"")
-        elif len(self._headers) > HEADER_COUNT:
-            refused = (431, f"There are more than {HEADER_COUNT} headers.", b"")
-        elif self._received > HEAD_BYTES and sum(len(n) + len(v) for n, v in self._headers) > HEAD_BYTES:
-            refused = (431, f"The header is longer than {HEAD_BYTES} bytes.", b"")
-        elif b"\n" in self._target or any(b"\n" in value for _, value in self._headers):
-            refused = (400, "A header is folded over several lines.", b"")
-        announced = int(fields.get(b"content-length", b"0"))
+        fault = head_fault(self._target, self._headers, call.old_client)
+        if fault is not None:
+            refused = (*fault, b"")
+        announced = int(fields.get(b"content-length", b"0")) if fault is None else 0
         if refused is not None:
             call.refused, call.keep_alive = refused, False
         else:
@@ -146,7 +147,7 @@ class Connection(asyncio.Protocol):
         if call.refused is None:
             if b"expect" in fields and fields[b"expect"].lower() == b"100-continue" and not self.asked:
                 self._transport.write(_CONTINUE)
-        elif announced > _SMALL_BODY or b"transfer-encoding" in fields or b"expect" in fields:
+        elif refused is not None or announced > _SMALL_BODY or b"transfer-encoding" in fields or b"expect" in fields:
             # Said before all of it was sent, and the rest is not read.
             call.keep_alive = False
             self.lingering = True
@@ -239,6 +240,9 @@ class Connection(asyncio.Protocol):
         if not self._transport.is_closing():
             self._enqueue(call)
 
+    def drop(self) -> None:
+        self._transport.abort()
+
     def sweep(self, now: float) -> None:
         """Called every second: nobody holds a connection for nothing."""
         if self.stalled is not None and now - self.stalled > WRITE_SECONDS:
@@ -249,7 +253,7 @@ class Connection(asyncio.Protocol):
             if now - self.since > LINGER_SECONDS:
                 self._transport.abort()
         elif self.reading:
-            if now - self.since > self.front.about.limits.read_seconds + self._received / READ_RATE:
+            if now - self.since > self.front.about.limits.read_seconds + self._received / BODY_RATE:
                 self._refuse_connection(408, "The request did not arrive in time.")
         else:
             idle = self.front.about.limits.read_seconds if self._fresh else IDLE_SECONDS

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from lapis.domain.limits import HEAD_SECONDS, SERVICE_BODY
 from lapis.errors import UserErrorException
 
 
@@ -13,6 +14,7 @@ from lapis.errors import UserErrorException
 class Listen:
     host: str = "127.0.0.1"
     port: int = 0  # 0: any
+    anywhere: bool = False  # in a container of its own: at any address, under any name
     handover: str | None = None  # the socket where the front before this one hands its place over
 
 
@@ -47,12 +49,12 @@ class ReplicaCount:
 
 @dataclass(frozen=True)
 class Limits:
-    request_bytes: int = 104857600
+    request_bytes: int = SERVICE_BODY
     seconds: float = 60.0
     queue: int = 512
     wait_seconds: float | None = None  # in the queue; None: as long as the whole request may take
     worker_start_seconds: float = 300.0
-    read_seconds: float = 20.0  # for a request to arrive, beside one for every 4 KB
+    read_seconds: float = HEAD_SECONDS  # for a request to arrive, beside one for every 4 KB
 
     @property
     def held_bytes(self) -> int:

@@ -12,7 +12,7 @@ from lapis.serving.call import Call
 _CONNECT_SECONDS = 2.0
 _OF_THE_HOP = {
     b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"te", b"upgrade", b"expect",
-    b"content-length", b"x-request-id",
+    b"content-length", b"x-request-id", b"host", b"sec-fetch-site",
 }  # fmt: skip
 _NOT_BACK = {
     b"connection", b"content-length", b"date", b"server", b"x-ms-server-version", b"x-request-id", b"x-ms-request-id",
@@ -24,6 +24,7 @@ class Forwarder:
     """Keeps connections to one address. A request that could not be sent is for `otherwise` to answer."""
 
     def __init__(self, address: str) -> None:
+        self.name = address.encode()
         self._host, _, port = address.rpartition(":")
         self._port = int(port)
         self._idle: list[_Upstream] = []
@@ -83,9 +84,10 @@ class _Upstream(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         own = call.lines.split(b"\r\n", 1)[0]  # x-request-id: the same at both
         kept = [name + b": " + value for name, value in call.headers if name not in _OF_THE_HOP]
-        size = b"content-length: %d" % len(call.body)
+        # under the other's own name; who may ask was looked at here
+        ours = b"host: %s\r\nsec-fetch-site: same-origin\r\ncontent-length: %d" % (self._owner.name, len(call.body))
         first = b" ".join((call.method, call.target, b"HTTP/1.1"))
-        self._transport.write(b"\r\n".join([first, *kept, own, size, b"", b""]))
+        self._transport.write(b"\r\n".join([first, *kept, own, ours, b"", b""]))
         if call.body:
             self._transport.write(call.body)
 

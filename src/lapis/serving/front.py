@@ -6,9 +6,11 @@ import asyncio
 import os
 import random
 import resource
+import socket
 import time
 from collections.abc import Callable
 
+from lapis.domain.http_head import from_elsewhere, host_name, own_names, sent_unasked
 from lapis.serving import pages
 from lapis.serving.call import RETRY, Call
 from lapis.serving.connection import ID_CHARACTERS, Connection
@@ -21,6 +23,10 @@ from lapis.version import VERSION
 
 Refusal = tuple[int, str, bytes]
 
+_NOT_FROM_THERE = (
+    "A page of another origin may not ask this service. To let it, name its origin in the variable AML_CORS_ORIGINS of "
+    "the service's environment."
+)
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -28,7 +34,9 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 class Front:
     """What all connections share."""
 
-    def __init__(self, description: Description, replicas: Replicas, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, description: Description, replicas: Replicas, say: Callable[[str], None], most_connections: int = 0
+    ) -> None:
         self.loop = asyncio.get_running_loop()
         self.replicas = replicas
         self.say = say
@@ -37,7 +45,9 @@ class Front:
         self.connections: set[Connection] = set()
         self.lines = b""  # header lines of every answer
         self._held = 0  # bytes of bodies in memory
-        self._most_connections = max(64, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 100)
+        self._most_connections = most_connections or max(
+            64, min(8192, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        )
         self._ids = os.urandom(10).hex()
         self._asked = 0
         self._server: asyncio.Server | None = None
@@ -50,6 +60,7 @@ class Front:
         self.about = description
         self.replicas.description = description
         self.key_check = KeyCheck(description.auth)
+        self._names = own_names([description.listen.host, socket.gethostname()])
         self._prefix = f"/api/v1/service/{description.name}".encode()
         for _, forwarder in self._forwarders:
             forwarder.close()
@@ -74,8 +85,16 @@ class Front:
     # What connections ask
 
     def welcome(self, connection: Connection) -> bool:
+        """Whether there is room for it; the one that has been silent the longest makes some."""
         self.connections.add(connection)
-        return len(self.connections) <= self._most_connections
+        if len(self.connections) <= self._most_connections:
+            return True
+        silent = [each for each in self.connections if each is not connection and not each.asked]
+        if not silent:
+            return False
+        self.connections.discard(leaving := min(silent, key=lambda each: each.since))
+        leaving.drop()
+        return True
 
     def farewell(self, connection: Connection) -> None:
         self.connections.discard(connection)
@@ -103,10 +122,15 @@ class Front:
         """Whether to read on, by the head alone."""
         if call.path.startswith(self._prefix):  # the address that a cluster's services have
             call.path = call.path[len(self._prefix) :] or b"/"
+        fields = call.fields
+        if not self._is_called(fields):
+            return 403, f"This service does not answer under the name {fields[b'host'][:100].decode('latin-1')!r}.", b""
         found = pages.find(call, self)
         if isinstance(found, tuple):
             return found
         call.page = found
+        if found is None and call.method == b"POST" and self._is_forged(fields):
+            return 403, _NOT_FROM_THERE, b""
         if not pages.is_free(call, found):
             reason = self.key_check.refusal(call.fields.get(b"authorization"))
             if reason is not None:
@@ -144,6 +168,22 @@ class Front:
         call.size = 0
 
     # Helpers
+
+    def _is_called(self, fields: dict[bytes, bytes]) -> bool:
+        """Whether it is asked by a name of its own: a page that rebinds another name to this address is not."""
+        host = fields.get(b"host")
+        return host is None or self.about.listen.anywhere or host_name(host.decode("latin-1")) in self._names
+
+    def _is_forged(self, fields: dict[bytes, bytes]) -> bool:
+        """Whether a page of another origin makes a browser ask, unasked. What it had to ask for first was let in."""
+        origin, site = fields.get(b"origin"), fields.get(b"sec-fetch-site")
+        if (origin is None and site is None) or not sent_unasked(fields.get(b"content-type", b"")):
+            return False
+        asked_by = None if origin is None else origin.decode("latin-1")
+        if "*" in self.about.cors or asked_by in self.about.cors:
+            return False
+        host = fields.get(b"host", b"").decode("latin-1")
+        return from_elsewhere(host, asked_by, None if site is None else site.decode("latin-1"))
 
     def _made_id(self) -> bytes:
         text = f"{self._ids}{self._asked & 0xFFFFFFFFFFFF:012x}"

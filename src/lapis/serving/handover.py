@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 
 from lapis.errors import UserErrorException
+from lapis.machine import listening
 from lapis.scoring.frames import for_us_alone, short
 
 ACCEPTING = b"accepting\n"
@@ -57,8 +58,9 @@ def ask(path: str | None) -> Predecessor | None:
     return Predecessor(connected, listener)
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """A listening socket of our own."""
+def bind(host: str, port: int, anywhere: bool = False) -> socket.socket:
+    """A listening socket of our own, on an address that may be listened on; with `anywhere` on any."""
+    host = host if anywhere else listening.address_of(host, f"The address {host!r}", "a service")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     deadline = time.monotonic() + _PORT_SECONDS
     while True:

@@ -258,7 +258,7 @@ def main():
     keys = [key.strip() for key in os.environ.pop("SERVICE_KEYS", "").split(",") if key.strip()]
     description = {
         "service": {"id": about["name"], "name": about["name"], "revision": 1},
-        "listen": {"host": given.host, "port": given.port, "handover": None},
+        "listen": {"host": given.host, "port": given.port, "anywhere": True, "handover": None},
         "auth": {"keys": [hashlib.sha256(key.encode()).hexdigest() for key in keys], "token_secret_file": None},
         "cors": ["*"],
         "worker": {"argv": [given.python, "-m", "lapis.scoring.worker"], "cwd": app, "environ": variables},

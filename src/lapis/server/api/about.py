@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from lapis.server.api.request import TheControl, answer
+from lapis.server.api.request import BoundedRoute, TheControl, answer
 
-router = APIRouter()
+router = APIRouter(route_class=BoundedRoute)
 
 
 @router.get("/about")

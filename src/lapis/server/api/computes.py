@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Response
 
-from lapis.server.api.request import TheControl, answer
+from lapis.server.api.request import BoundedRoute, TheControl, answer
 from lapis.server.control.computes import NewCompute
 
-router = APIRouter(prefix="/workspaces/{workspace_id}/computes")
+router = APIRouter(prefix="/workspaces/{workspace_id}/computes", route_class=BoundedRoute)
 
 
 @router.get("")

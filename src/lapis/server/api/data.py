@@ -6,10 +6,12 @@ from typing import Any
 
 from fastapi import APIRouter, Body, Response
 
-from lapis.server.api.request import TheControl, answer
+from lapis.server.api.long_work import LOOKING
+from lapis.server.api.request import BoundedRoute, TheControl, answer
+from lapis.server.control.bounds import Version
 from lapis.server.control.data import NewDataset, NewDatastore
 
-router = APIRouter(prefix="/workspaces/{workspace_id}")
+router = APIRouter(prefix="/workspaces/{workspace_id}", route_class=BoundedRoute)
 
 
 @router.get("/datastores")
@@ -28,8 +30,8 @@ def datastore_access(control: TheControl, workspace_id: str, name: str) -> Respo
 
 
 @router.post("/datastores")
-def register_datastore(control: TheControl, workspace_id: str, new: NewDatastore) -> Response:
-    return answer(control.data.register_datastore(workspace_id, new), 201)
+async def register_datastore(control: TheControl, workspace_id: str, new: NewDatastore) -> Response:
+    return answer(await LOOKING.do(control.data.register_datastore, workspace_id, new), 201)
 
 
 @router.put("/datastore/default")
@@ -55,7 +57,7 @@ def datasets(control: TheControl, workspace_id: str) -> Response:
 
 
 @router.get("/dataset")
-def dataset(control: TheControl, workspace_id: str, name: str, version: int | None = None) -> Response:
+def dataset(control: TheControl, workspace_id: str, name: str, version: Version | None = None) -> Response:
     return answer(control.data.dataset(workspace_id, name, version))
 
 

@@ -6,10 +6,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Response
 
-from lapis.server.api.request import TheControl, answer
+from lapis.server.api.long_work import RESOLVING
+from lapis.server.api.request import BoundedRoute, TheControl, answer
+from lapis.server.control.bounds import Offset
 from lapis.server.control.environments import EnvironmentWish
 
-router = APIRouter(prefix="/workspaces/{workspace_id}/environments")
+router = APIRouter(prefix="/workspaces/{workspace_id}/environments", route_class=BoundedRoute)
 
 _Definition = Annotated[dict[str, Any], Body(embed=True)]
 
@@ -25,18 +27,18 @@ def register(control: TheControl, workspace_id: str, definition: _Definition) ->
 
 
 @router.post("/resolve")
-def resolve(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
-    return answer(control.environments.resolve(workspace_id, wish))
+async def resolve(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
+    return answer(await RESOLVING.do(control.environments.resolve, workspace_id, wish))
 
 
 @router.post("/details")
-def details(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
-    return answer(control.environments.details(workspace_id, wish))
+async def details(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
+    return answer(await RESOLVING.do(control.environments.details, workspace_id, wish))
 
 
 @router.post("/builds")
-def build(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
-    return answer(control.environments.build(workspace_id, wish), 201)
+async def build(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
+    return answer(await RESOLVING.do(control.environments.build, workspace_id, wish), 201)
 
 
 @router.get("/builds/{lock}")
@@ -45,7 +47,7 @@ def build_status(control: TheControl, workspace_id: str, lock: str) -> Response:
 
 
 @router.get("/builds/{lock}/log")
-def build_log(control: TheControl, workspace_id: str, lock: str, offset: int = 0) -> Response:
+def build_log(control: TheControl, workspace_id: str, lock: str, offset: Offset = 0) -> Response:
     log = control.environments.build_log(workspace_id, lock, offset)
     return Response(log, media_type="text/plain; charset=utf-8")
 

@@ -53,6 +53,7 @@ class Express:
         success, work, names = lane
         asked = (success, work, (scope[CONTROL], *names, body))
         light = scope[ACTOR].kind == "user" and len(body) <= _SMALL  # an agent's last report seals logs
+        light = light and b'"mpi"' not in body  # Open MPI may have to be installed first
         if light and not self._busy():
             status, answer = _done(*asked)  # done in a millisecond: handing it to a thread would cost as much
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 from collections.abc import AsyncIterator, Iterator
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
 from urllib.parse import quote
 
 from fastapi import APIRouter, Body, Request, Response
@@ -12,10 +12,11 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
 from lapis.domain.tree import check_path
-from lapis.server.api.request import TheControl, answer
+from lapis.server.api.request import BoundedRoute, TheControl, answer
+from lapis.server.control.bounds import Files, Offset
 from lapis.server.control.files import Writer
 
-router = APIRouter()
+router = APIRouter(route_class=BoundedRoute)
 _CHUNK = 1 << 20
 
 
@@ -62,7 +63,7 @@ def list_files(control: TheControl, workspace_id: str, run_id: str) -> Response:
 
 
 @router.get("/workspaces/{workspace_id}/runs/{run_id}/files/{name:path}")
-def get_file(control: TheControl, workspace_id: str, run_id: str, name: str, offset: int = 0) -> Response:
+def get_file(control: TheControl, workspace_id: str, run_id: str, name: str, offset: Offset = 0) -> Response:
     """The file's bytes from `offset`, always as something to save or read, never as a page of this origin."""
     file = control.files.get(workspace_id, run_id, name)
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
@@ -70,7 +71,7 @@ def get_file(control: TheControl, workspace_id: str, run_id: str, name: str, off
     headers = {"X-Content-Type-Options": "nosniff", "X-Lapis-Size": str(file.size), "X-Lapis-Hash": file.hash or ""}
     if shown == "application/octet-stream":
         headers["Content-Disposition"] = "attachment; filename*=UTF-8''" + quote(name.rsplit("/", 1)[-1])
-    chunks = control.files.read(workspace_id, run_id, file, max(0, offset))
+    chunks = control.files.read(workspace_id, run_id, file, offset)
     return StreamingResponse(chunks, media_type=shown, headers=headers)
 
 
@@ -88,7 +89,7 @@ def name_files(
     control: TheControl,
     workspace_id: str,
     run_id: str,
-    files: dict[str, str] = Body(embed=True),  # noqa: B008
+    files: Annotated[Files, Body(embed=True)],
 ) -> Response:
     """Name blobs that are stored already as files of the run."""
     control.files.put_stored(workspace_id, run_id, files)

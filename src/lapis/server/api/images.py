@@ -6,11 +6,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Response
 
-from lapis.server.api.request import TheControl, answer
+from lapis.server.api.long_work import DEPLOYING
+from lapis.server.api.request import BoundedRoute, TheControl, answer
+from lapis.server.control.bounds import Version
 from lapis.server.control.images import ImageChange, NewImage
 from lapis.server.control.profiles import NewProfile
 
-router = APIRouter(prefix="/workspaces/{workspace_id}")
+router = APIRouter(prefix="/workspaces/{workspace_id}", route_class=BoundedRoute)
 Asked = Annotated[Any, Body()]  # read by what it becomes
 
 
@@ -21,8 +23,8 @@ def find(control: TheControl, workspace_id: str) -> Response:
 
 
 @router.post("/images")
-def create(control: TheControl, workspace_id: str, new: Asked) -> Response:
-    return answer(control.images.create(workspace_id, NewImage.checked(new, "image")), 201)
+async def create(control: TheControl, workspace_id: str, new: Asked) -> Response:
+    return answer(await DEPLOYING.do(control.images.create, workspace_id, NewImage.checked(new, "image")), 201)
 
 
 @router.get("/images/{name}")
@@ -31,34 +33,34 @@ def newest(control: TheControl, workspace_id: str, name: str) -> Response:
 
 
 @router.get("/images/{name}/{version}")
-def version(control: TheControl, workspace_id: str, name: str, version: int) -> Response:
+def version(control: TheControl, workspace_id: str, name: str, version: Version) -> Response:
     return answer(control.images.get(workspace_id, name, version))
 
 
 @router.patch("/images/{name}/{version}")
-def change(control: TheControl, workspace_id: str, name: str, version: int, change: Asked) -> Response:
+def change(control: TheControl, workspace_id: str, name: str, version: Version, change: Asked) -> Response:
     return answer(control.images.change(workspace_id, name, version, ImageChange.checked(change, "change")))
 
 
 @router.delete("/images/{name}/{version}")
-def delete(control: TheControl, workspace_id: str, name: str, version: int) -> Response:
+def delete(control: TheControl, workspace_id: str, name: str, version: Version) -> Response:
     control.images.delete(workspace_id, name, version)
     return answer({})
 
 
 @router.post("/packages")
-def package(control: TheControl, workspace_id: str, new: Asked) -> Response:
-    return answer(control.images.create_package(workspace_id, NewImage.checked(new, "image")), 201)
+async def package(control: TheControl, workspace_id: str, new: Asked) -> Response:
+    return answer(await DEPLOYING.do(control.images.create_package, workspace_id, NewImage.checked(new, "image")), 201)
 
 
 @router.get("/packages/{name}/{version}")
-def get_package(control: TheControl, workspace_id: str, name: str, version: int) -> Response:
+def get_package(control: TheControl, workspace_id: str, name: str, version: Version) -> Response:
     return answer(control.images.get_package(workspace_id, name, version))
 
 
 @router.post("/profiles")
-def profile(control: TheControl, workspace_id: str, new: Asked) -> Response:
-    return answer(control.profiles.create(workspace_id, NewProfile.checked(new, "profile")), 201)
+async def profile(control: TheControl, workspace_id: str, new: Asked) -> Response:
+    return answer(await DEPLOYING.do(control.profiles.create, workspace_id, NewProfile.checked(new, "profile")), 201)
 
 
 @router.get("/profiles/{name}")

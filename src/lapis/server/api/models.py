@@ -6,10 +6,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Response
 
-from lapis.server.api.request import TheControl, answer
+from lapis.server.api.long_work import LOOKING
+from lapis.server.api.request import BoundedRoute, TheControl, answer
+from lapis.server.control.bounds import Version
 from lapis.server.control.models import NewModel
 
-router = APIRouter(prefix="/workspaces/{workspace_id}/models")
+router = APIRouter(prefix="/workspaces/{workspace_id}/models", route_class=BoundedRoute)
 
 
 @router.get("")
@@ -36,18 +38,18 @@ def newest(control: TheControl, workspace_id: str, name: str) -> Response:
 
 
 @router.get("/{name}/{version}")
-def version(control: TheControl, workspace_id: str, name: str, version: int) -> Response:
+def version(control: TheControl, workspace_id: str, name: str, version: Version) -> Response:
     return answer(control.models.get(workspace_id, name, version))
 
 
 @router.get("/{name}/{version}/lineage")
-def lineage(control: TheControl, workspace_id: str, name: str, version: int) -> Response:
+def lineage(control: TheControl, workspace_id: str, name: str, version: Version) -> Response:
     return answer(control.models.lineage(workspace_id, name, version))
 
 
 @router.get("/{name}/{version}/no_code")
-def no_code(control: TheControl, workspace_id: str, name: str, version: int) -> Response:
-    return answer(control.models.no_code(workspace_id, name, version))
+async def no_code(control: TheControl, workspace_id: str, name: str, version: Version) -> Response:
+    return answer(await LOOKING.do(control.models.no_code, workspace_id, name, version))
 
 
 @router.patch("/{name}/{version}")
@@ -55,13 +57,13 @@ def change(
     control: TheControl,
     workspace_id: str,
     name: str,
-    version: int,
+    version: Version,
     changes: Annotated[dict[str, Any], Body()],
 ) -> Response:
     return answer(control.models.change(workspace_id, name, version, changes))
 
 
 @router.delete("/{name}/{version}")
-def delete(control: TheControl, workspace_id: str, name: str, version: int) -> Response:
+def delete(control: TheControl, workspace_id: str, name: str, version: Version) -> Response:
     control.models.delete(workspace_id, name, version)
     return answer({})

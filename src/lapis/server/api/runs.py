@@ -11,14 +11,16 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import TypeAdapter, ValidationError
 
 from lapis.domain import frames
+from lapis.domain.limits import PAGE
 from lapis.domain.run import parse_label
 from lapis.domain.run_filter import RunFilter
 from lapis.errors import UserErrorException
-from lapis.server.api.request import TheControl, answer
+from lapis.server.api.request import BoundedRoute, TheControl, answer
+from lapis.server.control.bounds import Filters, Number, Offset, Seconds
 from lapis.server.control.guard import Guarded
 from lapis.server.control.runs import NewRun
 
-router = APIRouter(prefix="/workspaces/{workspace_id}/runs")
+router = APIRouter(prefix="/workspaces/{workspace_id}/runs", route_class=BoundedRoute)
 LONGEST_WATCH = 30.0
 _NEW_RUNS = TypeAdapter(dict[Literal["runs"], list[NewRun]])
 
@@ -44,15 +46,15 @@ def find(
     children: bool = False,
     type: str | None = None,
     target: str | None = None,
-    status: Annotated[list[str] | None, Query()] = None,
-    tag: Annotated[list[str] | None, Query()] = None,
-    property: Annotated[list[str] | None, Query()] = None,
+    status: Annotated[Filters | None, Query()] = None,
+    tag: Annotated[Filters | None, Query()] = None,
+    property: Annotated[Filters | None, Query()] = None,
     archived: bool | None = False,
     oldest_first: bool = False,
     maximize: str | None = None,
     minimize: str | None = None,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    cursor: int | None = None,
+    limit: Annotated[int, Query(ge=1, le=PAGE)] = 100,
+    cursor: Number | None = None,
 ) -> Response:
     best = ("maximize", maximize) if maximize else ("minimize", minimize) if minimize else None
     where = RunFilter(
@@ -176,10 +178,10 @@ async def watch(
     control: TheControl,
     workspace_id: str,
     run_id: str,
-    revision: int = -1,
+    revision: Number = -1,
     log: str | None = None,
-    offset: int = 0,
-    wait: float = 0.0,
+    offset: Offset = 0,
+    wait: Seconds = 0.0,
 ) -> Response:
     """Answer as soon as the run has changed since `revision` or `log` is longer than `offset`, or after `wait` s."""
     deadline = time.monotonic() + min(max(wait, 0.0), LONGEST_WATCH)

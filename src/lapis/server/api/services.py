@@ -7,9 +7,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Query, Response
 
 from lapis.domain.deployment import NewKey, NewService, ServiceChange
-from lapis.server.api.request import TheControl, answer
+from lapis.server.api.long_work import DEPLOYING
+from lapis.server.api.request import BoundedRoute, TheControl, answer
 
-router = APIRouter(prefix="/workspaces/{workspace_id}/services")
+router = APIRouter(prefix="/workspaces/{workspace_id}/services", route_class=BoundedRoute)
 Asked = Annotated[Any, Body()]  # read by what it becomes
 
 
@@ -19,8 +20,8 @@ def find(control: TheControl, workspace_id: str) -> Response:
 
 
 @router.post("")
-def deploy(control: TheControl, workspace_id: str, new: Asked) -> Response:
-    return answer(control.services.deploy(workspace_id, NewService.checked(new, "service")), 201)
+async def deploy(control: TheControl, workspace_id: str, new: Asked) -> Response:
+    return answer(await DEPLOYING.do(control.services.deploy, workspace_id, NewService.checked(new, "service")), 201)
 
 
 @router.get("/{name}")
@@ -29,13 +30,15 @@ def get(control: TheControl, workspace_id: str, name: str) -> Response:
 
 
 @router.patch("/{name}")
-def update(control: TheControl, workspace_id: str, name: str, change: Asked) -> Response:
-    return answer(control.services.update(workspace_id, name, ServiceChange.checked(change, "change")))
+async def update(control: TheControl, workspace_id: str, name: str, change: Asked) -> Response:
+    return answer(
+        await DEPLOYING.do(control.services.update, workspace_id, name, ServiceChange.checked(change, "change"))
+    )
 
 
 @router.delete("/{name}")
-def delete(control: TheControl, workspace_id: str, name: str) -> Response:
-    control.services.delete(workspace_id, name)
+async def delete(control: TheControl, workspace_id: str, name: str) -> Response:
+    await DEPLOYING.do(control.services.delete, workspace_id, name)
     return answer({})
 
 
@@ -57,8 +60,8 @@ def keys(control: TheControl, workspace_id: str, name: str) -> Response:
 
 
 @router.post("/{name}/keys")
-def regenerate(control: TheControl, workspace_id: str, name: str, new: Asked) -> Response:
-    return answer(control.services.regenerate(workspace_id, name, NewKey.checked(new, "key")))
+async def regenerate(control: TheControl, workspace_id: str, name: str, new: Asked) -> Response:
+    return answer(await DEPLOYING.do(control.services.regenerate, workspace_id, name, NewKey.checked(new, "key")))
 
 
 @router.post("/{name}/token")
@@ -67,17 +70,17 @@ def token(control: TheControl, workspace_id: str, name: str) -> Response:
 
 
 @router.post("/{name}/versions/{version}")
-def create_version(control: TheControl, workspace_id: str, name: str, version: str, change: Asked) -> Response:
+async def create_version(control: TheControl, workspace_id: str, name: str, version: str, change: Asked) -> Response:
     asked = ServiceChange.checked(change, "change")
-    return answer(control.services.create_version(workspace_id, name, version, asked), 201)
+    return answer(await DEPLOYING.do(control.services.create_version, workspace_id, name, version, asked), 201)
 
 
 @router.patch("/{name}/versions/{version}")
-def update_version(control: TheControl, workspace_id: str, name: str, version: str, change: Asked) -> Response:
+async def update_version(control: TheControl, workspace_id: str, name: str, version: str, change: Asked) -> Response:
     asked = ServiceChange.checked(change, "change")
-    return answer(control.services.update_version(workspace_id, name, version, asked))
+    return answer(await DEPLOYING.do(control.services.update_version, workspace_id, name, version, asked))
 
 
 @router.delete("/{name}/versions/{version}")
-def delete_version(control: TheControl, workspace_id: str, name: str, version: str) -> Response:
-    return answer(control.services.delete_version(workspace_id, name, version))
+async def delete_version(control: TheControl, workspace_id: str, name: str, version: str) -> Response:
+    return answer(await DEPLOYING.do(control.services.delete_version, workspace_id, name, version))

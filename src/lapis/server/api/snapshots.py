@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from lapis.domain import frames, packs
+from lapis.domain.limits import read_json
 from lapis.domain.tree import Tree
 from lapis.errors import UserErrorException
 from lapis.server.control.guard import Guarded
@@ -14,7 +15,7 @@ from lapis.server.control.guard import Guarded
 def missing_from(control: Guarded, body: bytes) -> bytes:
     """Which of the blobs that a JSON body names are not here. Called by express.py, as the others."""
     try:
-        hashes = json.loads(body)["hashes"]
+        hashes = read_json("The body of this request", body)["hashes"]
         return _json({"missing": control.files.missing(hashes)})
     except (ValueError, TypeError, KeyError):
         raise UserErrorException('The request cannot be read: it should be {"hashes": [...]}.') from None

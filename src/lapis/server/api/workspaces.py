@@ -7,10 +7,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Query, Response
 
 from lapis.domain.run import parse_label
-from lapis.server.api.request import TheControl, answer
+from lapis.server.api.request import BoundedRoute, TheControl, answer
+from lapis.server.control.bounds import Filters
 from lapis.server.control.workspaces import NewWorkspace
 
-router = APIRouter()
+router = APIRouter(route_class=BoundedRoute)
 
 
 @router.post("/workspaces")
@@ -60,7 +61,7 @@ def experiments(
     workspace_id: str,
     name: str | None = None,
     view: str = "ActiveOnly",
-    tag: Annotated[list[str] | None, Query()] = None,
+    tag: Annotated[Filters | None, Query()] = None,
 ) -> Response:
     tags = dict(parse_label(text) for text in tag or [])
     return answer({"experiments": control.workspaces.experiments(workspace_id, name, view, tags)})

@@ -11,11 +11,12 @@ from typing import Any
 from lapis.domain import compute as rules
 from lapis.domain.compute import IDLE, LEAVING, PREEMPTED, RUNNING, Cluster, Node, Wants
 from lapis.domain.job import Job
-from lapis.domain.run import RunRecord, check_labels
+from lapis.domain.run import RunRecord, check_labels, check_text
 from lapis.domain.run_filter import RunFilter
 from lapis.domain.vm_sizes import vm_size
 from lapis.engines.base import Engine, NodeHandle
 from lapis.errors import ComputeTargetException, Conflict
+from lapis.server.control.bounds import Name, Settings, Text
 from lapis.server.control.events import Events
 from lapis.server.control.fleet import LOCAL, Fleet
 from lapis.server.control.service_uses import ServiceUses
@@ -30,19 +31,19 @@ _CLUSTER = ("vm_size", "max_nodes", "min_nodes", "idle_seconds", "vm_priority", 
 class NewCompute:
     __pydantic_config__ = {"extra": "forbid"}
 
-    name: str
-    type: str  # as Azure calls it: AmlCompute, ComputeInstance, ...
-    vm_size: str = "Standard_D2_v2"
+    name: Name
+    type: Name  # as Azure calls it: AmlCompute, ComputeInstance, ...
+    vm_size: Name = "Standard_D2_v2"
     max_nodes: int = 1
     min_nodes: int = 0
     idle_seconds: float = 1800.0
-    vm_priority: str = "dedicated"
-    engine: str = "local"
+    vm_priority: Name = "dedicated"
+    engine: Name = "local"
     attached: bool = False
-    description: str | None = None
+    description: Text | None = None
     tags: dict[str, str | None] = field(default_factory=dict)
-    settings: dict[str, Any] = field(default_factory=dict)  # of the engine: a Ray address, say
-    more: dict[str, Any] = field(default_factory=dict)  # of SDK v1, kept and shown: network names, accounts
+    settings: Settings = field(default_factory=dict)  # of the engine: a Ray address, say
+    more: Settings = field(default_factory=dict)  # of SDK v1, kept and shown: network names, accounts
 
 
 class Computes:
@@ -93,6 +94,8 @@ class Computes:
             raise ComputeTargetException(f"{', '.join(sorted(unknown))} of a compute target cannot be changed.")
         body = {**asset.body, **changes}
         rules.check_scale(body["min_nodes"], body["max_nodes"], body["idle_seconds"])
+        check_labels("tags", changes.get("tags") or {})
+        check_text("description", changes.get("description"))
 
         def apply(stored: Asset) -> Asset:
             return replace(stored, body={**stored.body, **changes, "changed_at": self._now()})

@@ -18,6 +18,7 @@ from lapis.domain.object_store import check_object_store, credential_type, hosts
 from lapis.domain.run import check_labels, check_text
 from lapis.errors import Conflict, NotFound, UserErrorException
 from lapis.object_stores import helper
+from lapis.server.control.bounds import FileList, Name, Options, Path, Settings, Text
 from lapis.server.control.stores import Stores
 from lapis.server.store.assets import DATASET, DATASTORE, SAVED, Asset
 from lapis.server.store.sealed import Sealer
@@ -36,12 +37,12 @@ _CHECK_SECONDS = 45.0  # for an object store to answer when it is registered
 class NewDatastore:
     __pydantic_config__ = {"extra": "forbid"}
 
-    name: str
-    type: str
-    folder: str | None = None  # of the server's machine, or
-    url: str | None = None  # scheme://container; a database has neither
-    options: dict[str, str] = field(default_factory=dict)
-    credentials: dict[str, str] = field(default_factory=dict, repr=False)
+    name: Name
+    type: Name
+    folder: Path | None = None  # of the server's machine, or
+    url: Path | None = None  # scheme://container; a database has neither
+    options: Options = field(default_factory=dict)
+    credentials: Options = field(default_factory=dict, repr=False)
     overwrite: bool = False
     create: bool = False  # the container, where it is not there
     skip_validation: bool = False
@@ -51,14 +52,14 @@ class NewDatastore:
 class NewDataset:
     __pydantic_config__ = {"extra": "forbid"}
 
-    name: str | None  # None: kept without one, as what a run read or wrote
-    definition: dict[str, Any]
-    files: list[dict[str, Any]] = field(default_factory=list)  # what it resolved to
-    description: str | None = None
+    name: Name | None  # None: kept without one, as what a run read or wrote
+    definition: Settings
+    files: FileList = field(default_factory=list)  # what it resolved to
+    description: Text | None = None
     tags: dict[str, str | None] = field(default_factory=dict)
     create_new_version: bool = False
-    run_id: str | None = None  # the run that wrote it, as its output of that name
-    output: str | None = None
+    run_id: Name | None = None  # the run that wrote it, as its output of that name
+    output: Name | None = None
 
 
 class Data:
@@ -261,7 +262,7 @@ class Data:
             raise UserErrorException("Only a registered dataset can be changed. register() keeps it under a name.")
 
         def apply(asset: Asset) -> Asset:
-            tags = {**asset.body["tags"], **check_labels("tags", changes.get("tags") or {})}
+            tags = {**asset.body["tags"], **check_labels("tags", changes.get("tags") or {}, asset.body["tags"])}
             tags = {k: v for k, v in tags.items() if k not in (changes.get("remove_tags") or ())}
             description = changes.get("description", asset.body["description"])
             return replace(asset, body={**asset.body, "tags": tags, "description": description})

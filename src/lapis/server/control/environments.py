@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from lapis.domain import limits
 from lapis.environments.curated import curated, curated_names
 from lapis.environments.environment_builds import EnvironmentBuilds, Resolved
 from lapis.environments.values import NOBODY, Submitter
 from lapis.errors import NotFound, UserErrorException
+from lapis.server.control.bounds import Path
 from lapis.server.control.stores import Stores
 from lapis.server.store.assets import ENVIRONMENT, Asset
 from lapis.server.store.sealed import Sealer
@@ -30,7 +32,7 @@ class EnvironmentWish:
     strict: bool = False
     container: bool = False  # in one even where a virtual environment would do
     mpi: bool = False  # for a job that MPI starts
-    horovod_in: str = ""  # the script of that job, if it imports Horovod
+    horovod_in: Path = ""  # the script of that job, if it imports Horovod
     submitter: Submitter = NOBODY  # whose Python, and whose versions of what is not pinned
 
 
@@ -46,14 +48,16 @@ class Environments:
     def register(self, workspace_id: str, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Keep the next version; the same definition again is the version that there is."""
         name = definition.get("name")
-        if not isinstance(name, str) or not name:
-            raise UserErrorException("An environment needs a name to be registered.")
+        if not isinstance(name, str) or not name or len(name) > limits.NAME:
+            raise UserErrorException(f"An environment needs a name of 1 to {limits.NAME} characters to be registered.")
         if name.lower().startswith("azureml"):
             raise UserErrorException(
                 f"Environment '{name}' cannot be registered: names that begin with AzureML are kept for curated "
                 "environments. Use environment.clone('another-name') and register that."
             )
         asked = definition.get("version")
+        if asked is not None:
+            limits.check_text("version", str(asked), limits.NAME)
         plain, sealed = self._sealed(definition)
         same = next((each for each in self._all_of(workspace_id, name) if each.body["definition"] == plain), None)
         if same is not None and asked in (None, same.body["version"]):
@@ -95,6 +99,9 @@ class Environments:
     def label(self, workspace_id: str, name: str, version: str, labels: list[str]) -> dict[str, Any]:
         """A label is on one version of a name at most: it moves."""
         self.get(workspace_id, name, version)
+        limits.check_count("labels", labels, limits.LABELS)
+        for label in labels:
+            limits.check_text("A label", label, limits.NAME)
         for each in self._all_of(workspace_id, name):
             kept = [label for label in each.body["labels"] if label not in labels]
             if each.body["version"] == version:

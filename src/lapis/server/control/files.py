@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO, Protocol
 from urllib.parse import quote
 
+from lapis.domain import limits
 from lapis.domain.run_file import RunFile
 from lapis.domain.tree import Tree, check_path
 from lapis.server.control.access import Access
@@ -36,6 +37,8 @@ class Files:
 
     def missing(self, hashes: Iterable[str]) -> list[str]:
         """Which of these blobs are not here."""
+        hashes = list(hashes)
+        limits.check_count("hashes", hashes, limits.FILES_OF_SNAPSHOT)
         return self._stores.blobs.missing(hashes)
 
     def put_blobs(self, blobs: Sequence[tuple[str, memoryview]]) -> int:
@@ -94,5 +97,6 @@ class Files:
 
     def put_stored(self, workspace_id: str, run_id: str, named: dict[str, str]) -> None:
         """The same of blobs that are here already, given by hash."""
+        limits.check_count("files", named, limits.FILES_AT_ONCE)
         size = self._stores.blobs.size
         self.put(workspace_id, run_id, {name: (digest, size(digest)) for name, digest in named.items()})

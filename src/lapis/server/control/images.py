@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lapis.domain import limits
 from lapis.domain.deployment import NewContent
 from lapis.domain.service import Labels, check_service_name
 from lapis.domain.service_content import Content
@@ -19,18 +20,18 @@ from lapis.server.store.assets import IMAGE, PACKAGE, Asset
 
 @dataclass(frozen=True)
 class NewImage(Value):
-    name: str = field(metadata=at_most(255))
+    name: str = field(metadata=at_most(limits.NAME))
     content: NewContent = field(default_factory=NewContent)
     description: str | None = None
-    tags: Mapping[str, str | None] = field(default_factory=dict, metadata=at_most(1000))
-    properties: Mapping[str, str] = field(default_factory=dict, metadata=at_most(1000))
+    tags: Mapping[str, str | None] = field(default_factory=dict, metadata=at_most(limits.LABELS))
+    properties: Mapping[str, str] = field(default_factory=dict, metadata=at_most(limits.LABELS))
 
 
 @dataclass(frozen=True)
 class ImageChange(Value):
-    tags: Mapping[str, str | None] = field(default_factory=dict, metadata=at_most(1000))
-    remove_tags: tuple[str, ...] = field(default=(), metadata=at_most(1000))
-    properties: Mapping[str, str] = field(default_factory=dict, metadata=at_most(1000))
+    tags: Mapping[str, str | None] = field(default_factory=dict, metadata=at_most(limits.LABELS))
+    remove_tags: tuple[str, ...] = field(default=(), metadata=at_most(limits.LABELS))
+    properties: Mapping[str, str] = field(default_factory=dict, metadata=at_most(limits.LABELS))
 
 
 class Images:

@@ -35,6 +35,7 @@ def launch_of(
     """The next launch of `run`. Raises UserErrorException if what is stored of the job cannot be used."""
     if job.wrong:
         raise UserErrorException(" ".join(job.wrong))
+    _check_numbers(job)
     longest = _LONGEST if job.service is not None else _LONGEST_OF_SCRIPTS
     expires = now + min(job.max_seconds or longest, _LONGEST) + _TOKEN_MARGIN
     return Launch(
@@ -56,6 +57,13 @@ def launch_of(
         attempt=run.attempt,
         web=_web(address.web, job.url_mirrors),
     )
+
+
+def _check_numbers(job: Job) -> None:
+    """A release that did not look may have stored more nodes and processes than there can be."""
+    stored = job.to_json()
+    numbers = {name: stored[name] for name in ("node_count", "distribution", "max_seconds") if name in stored}
+    Job.checked({"script": "checked before", **numbers}, "job")
 
 
 def _web(ours: Mapping[str, str], mirrors: str | None) -> dict[str, str]:

@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lapis.domain.limits import ITEMS, check_count
 from lapis.domain.run import check_labels, check_text, with_properties
 from lapis.domain.tree import check_path
 from lapis.environments.no_code import no_code
 from lapis.errors import ModelNotFoundException, ModelPathNotFoundException, UserErrorException
+from lapis.server.control.bounds import Files, Name, Pairs, Path, Settings, Text
 from lapis.server.control.service_uses import ServiceUses
 from lapis.server.control.stores import Stores
 from lapis.server.store.assets import MODEL, Asset
@@ -23,19 +25,19 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
 class NewModel:
     __pydantic_config__ = {"extra": "forbid"}
 
-    name: str
-    run_id: str | None = None  # the run whose files it is made of, and
-    path: str | None = None  # which of them: a file, or a folder
-    files: dict[str, str] | None = None  # or blobs that are stored already, by their path in the model
-    description: str | None = None
+    name: Name
+    run_id: Name | None = None  # the run whose files it is made of, and
+    path: Path | None = None  # which of them: a file, or a folder
+    files: Files | None = None  # or blobs that are stored already, by their path in the model
+    description: Text | None = None
     tags: dict[str, str | None] = field(default_factory=dict)
     properties: dict[str, str] = field(default_factory=dict)
-    framework: str | None = None
-    framework_version: str | None = None
-    resources: dict[str, Any] | None = None
-    datasets: list[list[str]] = field(default_factory=list)  # (purpose, id)
-    sample_input: str | None = None  # ids of datasets
-    sample_output: str | None = None
+    framework: Name | None = None
+    framework_version: Name | None = None
+    resources: Settings | None = None
+    datasets: Pairs = field(default_factory=list)  # (purpose, id)
+    sample_input: Name | None = None  # ids of datasets
+    sample_output: Name | None = None
 
 
 class Models:
@@ -158,11 +160,13 @@ class Models:
 
         def apply(stored: Asset) -> Asset:
             body = dict(stored.body)
-            tags = {**body["tags"], **check_labels("tags", changes.get("tags") or {})}
+            tags = {**body["tags"], **check_labels("tags", changes.get("tags") or {}, body["tags"])}
             body["tags"] = {k: v for k, v in tags.items() if k not in (changes.get("remove_tags") or ())}
             more = check_labels("properties", changes.get("properties") or {})
             body["properties"] = with_properties(f"model {name}:{version}", body["properties"], more)
             body["datasets"] = [*body["datasets"], *(changes.get("datasets") or [])]
+            check_count("datasets", body["datasets"], ITEMS)
+            check_text("description", changes.get("description"))
             for plain in ("description", "resources", "sample_input", "sample_output"):
                 if plain in changes:
                     body[plain] = changes[plain]
@@ -186,11 +190,12 @@ class Models:
         body = self._asset(workspace_id, name, version).body
         hashes = {str(file["path"]): str(file["hash"]) for file in body["files"]}
 
-        def read(path: str) -> bytes:
-            with self._stores.blobs.open(hashes[path]) as file:
-                return file.read()
-
-        runtime, definition = no_code(body["framework"], body["framework_version"], list(hashes), read)
+        runtime, definition = no_code(
+            body["framework"],
+            body["framework_version"],
+            list(hashes),
+            lambda path: self._stores.blobs.open(hashes[path]),
+        )
         return {"runtime": runtime, "definition": definition}
 
     def lineage(self, workspace_id: str, name: str, version: int) -> dict[str, Any]:

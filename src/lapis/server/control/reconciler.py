@@ -15,6 +15,7 @@ from lapis.domain import run as rules
 from lapis.domain.compute import Wants
 from lapis.domain.job import Job
 from lapis.domain.launch import Recovery, Work
+from lapis.domain.limits import NODES
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.service import EXPERIMENT as SERVICES
 from lapis.engines.base import Engine, Handle, JobSpec, JobState, NodeHandle
@@ -315,7 +316,8 @@ class Reconciler:
         """How many nodes, and with which priority: of a queued run neither changes."""
         if run.id not in self._wanted:
             job = self._stores.runs.get(run.workspace_id, run.id).job or Job()
-            self._wanted[run.id] = (job.node_count, job.priority)
+            # one that could never have so many gets one, and is refused as soon as it has it
+            self._wanted[run.id] = (job.node_count if job.node_count <= NODES else 1, job.priority)
         return self._wanted[run.id]
 
     def _preempted(self, run: RunRecord) -> None:

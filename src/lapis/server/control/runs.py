@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import PlainValidator
 
-from lapis.domain import delivery
+from lapis.domain import delivery, limits
 from lapis.domain import run as rules
 from lapis.domain.data import NEEDED_FOR_TABLES, cannot_read_tables
 from lapis.domain.environment import called
@@ -27,6 +27,7 @@ from lapis.environments.environment_builds import EnvironmentBuilds, Resolved, p
 from lapis.environments.resolve import brings, packages_in
 from lapis.errors import Conflict, NotFound, UserErrorException
 from lapis.server.control.access import SERVER, Actor
+from lapis.server.control.bounds import DisplayName, Name, Text, Texts, Uses
 from lapis.server.control.computes import Computes
 from lapis.server.control.events import Events, Follower
 from lapis.server.control.service_fronts import ServiceFronts
@@ -37,6 +38,7 @@ DRIVER_LOG = "azureml-logs/70_driver_log.txt"
 BUILD_LOG = "azureml-logs/20_image_build_log.txt"
 LOCK_FILE = "azureml-logs/environment.lock.txt"
 _HEARD_EVERY = 10.0
+_LENGTHS = {"display_name": limits.DISPLAY_NAME, "description": limits.DESCRIPTION, "snapshot_id": limits.NAME}
 
 
 def _at_the_door(kind: type[Value], what: str) -> PlainValidator:
@@ -48,26 +50,26 @@ def _at_the_door(kind: type[Value], what: str) -> PlainValidator:
 class NewRun:
     __pydantic_config__ = {"extra": "forbid"}
 
-    experiment: str
-    run_id: str
-    nonce: str
-    type: str | None = None
-    parent_id: str | None = None
-    display_name: str | None = None
-    description: str | None = None
+    experiment: Name
+    run_id: Name
+    nonce: Name
+    type: Name | None = None
+    parent_id: Name | None = None
+    display_name: DisplayName | None = None
+    description: Text | None = None
     tags: dict[str, str | None] = field(default_factory=dict)
     properties: dict[str, str] = field(default_factory=dict)
     definition: dict[str, Any] | None = None
-    snapshot_id: str | None = None
-    target: str | None = None
+    snapshot_id: Name | None = None
+    target: Name | None = None
     job: Annotated[Job | None, _at_the_door(Job, "job")] = None
     sweep: Annotated[Search | None, _at_the_door(Search, "sweep")] = None
     owner: Annotated[Owner | None, _at_the_door(Owner, "owner")] = None
     started: bool = False
-    warnings: list[str] = field(default_factory=list)
-    uses: list[tuple[str, str, str]] = field(default_factory=list)  # asset id, role, name in the run
-    accepted: str = "Accepted"  # what the first event of its history says
-    created_by: str | None = None
+    warnings: Texts = field(default_factory=list)
+    uses: Uses = field(default_factory=list)  # asset id, role, name in the run
+    accepted: DisplayName = "Accepted"  # what the first event of its history says
+    created_by: Name | None = None
 
 
 class Runs:
@@ -92,6 +94,7 @@ class Runs:
 
     def create(self, workspace_id: str, many: list[NewRun], *, by: Actor = SERVER) -> list[RunRecord]:
         """Make runs of one experiment: all of them, or none."""
+        limits.check_count("One request", many, limits.RUNS_AT_ONCE, "runs")
         for new in many:
             rules.check_experiment_name(new.experiment)
             if new.type == SERVICE_RUN or (new.job is not None and new.job.service is not None):
@@ -281,12 +284,13 @@ class Runs:
         def apply(run: RunRecord) -> RunRecord:
             if "properties" in changes:
                 run = rules.set_properties(run, rules.check_labels("properties", changes["properties"]))
-            tags = {**run.tags, **rules.check_labels("tags", changes.get("tags") or {})}
+            tags = {**run.tags, **rules.check_labels("tags", changes.get("tags") or {}, run.tags)}
             tags = {key: value for key, value in tags.items() if key not in (changes.get("remove_tags") or ())}
             run = run._replace(tags=tags)
             for name in ("display_name", "description", "snapshot_id"):
                 if name in changes:
-                    run = run._replace(**{name: changes[name]})
+                    text: Any = rules.check_text(name, changes[name], _LENGTHS[name])
+                    run = run._replace(**{name: text})
             if "archived" in changes:
                 run = run._replace(archived_at=self._now() if changes["archived"] else None)
             return run
@@ -327,8 +331,8 @@ class Runs:
         self, workspace_id: str, run_id: str, message: str | None, code: str | None, *, by: Actor = SERVER
     ) -> RunRecord:
         run = self._stores.runs.get(workspace_id, run_id)
-        text = message or "fail() was called for this run."
-        error = {"code": code or "UserError", "message": text}
+        text = rules.check_text("error_details", message, limits.MESSAGE) or "fail() was called for this run."
+        error = {"code": rules.check_text("error_code", code, limits.NAME) or "UserError", "message": text}
         if run.job is None or run.handle is None:
             return self._end(run, RunState.FAILED, text, error)
 
@@ -415,16 +419,20 @@ class Runs:
         named: dict[str, tuple[str, int]] = {}
         for kind, data in zip(header.get("parts", []), parts, strict=True):
             what = kind["kind"]
+            if what in ("log", "journal"):
+                limits.check_whole("offset", kind["offset"], 0, limits.WHOLE)
             if what == "log":
                 positions[f"log:{kind['name']}"] = self._take_log(
                     workspace_id, run_id, kind["name"], kind["offset"], data, bool(kind.get("anew"))
                 )
             elif what == "journal":
+                limits.check_text("stream", kind["stream"], limits.NAME)
                 journals.append((kind["stream"], kind["offset"], data, parse_lines(bytes(data))[0]))
             elif what == "file":
                 named[check_path(kind["name"])] = self._stores.blobs.put_bytes(data)
             else:
                 raise UserErrorException(f"A report cannot hold a part of kind {what!r}.")
+        limits.check_count("files", header.get("files", {}), limits.FILES_AT_ONCE)
         for name, digest in header.get("files", {}).items():
             named[check_path(name)] = (digest, self._stores.blobs.size(digest))
         with self._stores.database.write():  # one commit for all of it
@@ -455,6 +463,7 @@ class Runs:
         if header.get("verdict") and "ends" not in header:
             raise UserErrorException("A verdict is told with 'ends': how far each log and journal of the run goes.")
         ends = header.get("ends") or {}
+        limits.check_count("ends", ends, limits.FILES_AT_ONCE)
         for key in ends.keys() - positions.keys():
             kind, _, name = key.partition(":")
             if kind not in ("log", "journal") or not name:
@@ -510,6 +519,8 @@ class Runs:
         """Whether a report says something of its node that it had not said before."""
         if not header.get("node"):
             return False
+        if len(repr(header["node"])) > limits.NODE_WORDS:
+            raise UserErrorException(f"What a node tells of itself can be at most {limits.NODE_WORDS} characters long.")
         run = self._stores.runs.get(workspace_id, run_id)
         return _told_node(run, header["node"]) != run
 
@@ -574,9 +585,11 @@ def _aliases(log: str) -> tuple[str, ...]:
 
 def _told_steps(run: RunRecord, steps: list[Mapping[str, Any]]) -> RunRecord:
     """`run` with the events that its agent told; a state that lies behind was told before."""
+    limits.check_count("steps", steps, limits.ITEMS)
     for step in steps:
         state = RunState(step["state"]) if step.get("state") else run.state
-        reason, at, until = str(step["reason"]), float(step["at"]), str(step.get("until", ""))
+        reason, until = str(step["reason"])[: limits.MESSAGE], str(step.get("until", ""))[: limits.MESSAGE]
+        at = limits.check_number("at", step["at"], 0, limits.WHOLE)
         if state is run.state:
             run = rules.note(run, reason, at=at, until=until)
         elif state in rules.next_states(run):
@@ -586,9 +599,11 @@ def _told_steps(run: RunRecord, steps: list[Mapping[str, Any]]) -> RunRecord:
 
 def _told_node(run: RunRecord, told: Mapping[str, Any]) -> RunRecord:
     """`run` with what one of its nodes says of itself; places of those that said nothing yet are empty."""
+    count = run.job.node_count if run.job is not None else limits.NODES
+    index = limits.check_whole("node.index", told["index"], 0, min(count, limits.NODES) - 1)
     nodes = [dict(each) for each in run.nodes]
-    nodes += [{} for _ in range(int(told["index"]) + 1 - len(nodes))]
-    nodes[int(told["index"])].update(told)  # an agent that took over tells less than the one before it
+    nodes += [{} for _ in range(index + 1 - len(nodes))]
+    nodes[index].update(told)  # an agent that took over tells less than the one before it
     return run._replace(nodes=tuple(nodes)) if tuple(nodes) != run.nodes else run
 
 
@@ -597,11 +612,12 @@ def _told_verdict(run: RunRecord, verdict: Mapping[str, Any], now: float) -> Run
     silent = delivery.silent_nodes(verdict, run.nodes)
     if silent:
         raise Conflict(f"Run {run.id} cannot end as Completed yet: {', '.join(silent)}.")
-    notices = tuple(str(notice) for notice in verdict.get("notices") or ())
+    notices = tuple(str(notice)[: limits.MESSAGE] for notice in (verdict.get("notices") or ())[: limits.ITEMS])
     run = run._replace(warnings=(*run.warnings, *notices))
     state, reason, error = RunState(verdict["state"]), str(verdict["reason"]), verdict.get("error")
     if state is RunState.CANCELED and STOPPED_BY in run.properties:
         reason = run.properties[STOPPED_BY]
     if run.error and state is not RunState.FAILED:
         state, reason, error = RunState.FAILED, str(run.error["message"]), run.error
-    return rules.end(run, state, reason=reason, at=float(verdict.get("at", now)), error=error)
+    at = limits.check_number("at", verdict.get("at", now), 0, limits.WHOLE)
+    return rules.end(run, state, reason=reason[: limits.MESSAGE], at=at, error=error)

@@ -132,12 +132,8 @@ class Contents:
         from lapis.environments.no_code import no_code
 
         hashes = {str(file["path"]): str(file["hash"]) for file in files}
-
-        def read(path: str) -> bytes:
-            with self._stores.blobs.open(hashes[path]) as file:
-                return file.read()
-
-        return no_code(framework, framework_version, list(hashes), read)
+        blobs = self._stores.blobs
+        return no_code(framework, framework_version, list(hashes), lambda path: blobs.open(hashes[path]))
 
 
 def find_image(stores: Stores, workspace_id: str, name: str, version: int | None, kind: str = IMAGE) -> Asset:

@@ -224,8 +224,8 @@ class Sweeps:
         if run.ended or key in self._live:  # it was made by the same request, sent again after a lost reply
             return
         assert run.sweep is not None
-        if run.sweep.wrong:
-            reason = " ".join(run.sweep.wrong)
+        reason = " ".join(run.sweep.wrong) or _fault_of(run.sweep.spec)
+        if reason:
             error = {"code": "UserError", "message": reason}
             self._runs.sweep_ended(run, RunState.FAILED, f"The search cannot go on: {reason}", error, {})
             return
@@ -403,6 +403,17 @@ class Sweeps:
         homes.discard(key)
         if not homes:
             self._homes.pop(run_id, None)
+
+
+def _fault_of(spec: Mapping[str, Any]) -> str:
+    """Why what is stored of a search cannot be searched by; empty if it can. An earlier release may have kept it."""
+    try:
+        check_spec(spec)
+    except AzureMLException as error:
+        return error.message
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return f"its description is damaged ({error!r})."
+    return ""
 
 
 def _sampler(spec: Spec) -> Sampler:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lapis.domain.run import check_experiment_name, check_labels
+from lapis.domain.run import check_experiment_name, check_labels, check_text
 from lapis.domain.service import EXPERIMENT as SERVICES
 from lapis.errors import Conflict, NotFound, UserErrorException, WorkspaceException
 from lapis.server.control.access import SERVER, Actor
+from lapis.server.control.bounds import DisplayName, Name, Text
 from lapis.server.control.stores import Stores
 
 DEFAULT = ("local", "local", "default")  # subscription, resource group and name of the workspace that always exists
@@ -22,13 +23,13 @@ _NAME = re.compile(r"[a-zA-Z0-9][\w-]{1,32}", re.ASCII)
 class NewWorkspace:
     __pydantic_config__ = {"extra": "forbid"}
 
-    name: str
-    subscription_id: str = DEFAULT[0]
-    resource_group: str = DEFAULT[1]
-    location: str = "local"
-    friendly_name: str | None = None
-    description: str | None = None
-    sku: str = "basic"
+    name: Name
+    subscription_id: Name = DEFAULT[0]
+    resource_group: Name = DEFAULT[1]
+    location: Name = "local"
+    friendly_name: DisplayName | None = None
+    description: Text | None = None
+    sku: Name = "basic"
     tags: dict[str, str | None] = field(default_factory=dict)
     exist_ok: bool = False
 
@@ -83,6 +84,10 @@ class Workspaces:
         known = {"friendly_name", "description", "tags", "image_build_compute"}
         if set(changes) - known:
             raise UserErrorException(f"A workspace has no {', '.join(sorted(set(changes) - known))} to change.")
+        for name in known - {"tags"}:
+            check_text(name, changes.get(name))
+        if "tags" in changes:
+            check_labels("tags", changes["tags"])
         workspace = dict(self.get(workspace_id), **changes)
         self._store.replace(workspace)
         return workspace
@@ -127,7 +132,7 @@ class Workspaces:
         if not found:
             raise NotFound(f"No experiment with id '{experiment_id}'. Experiment.list(workspace) shows them.")
         experiment = dict(found[0])
-        tags = {**experiment["tags"], **check_labels("tags", changes.get("tags", {}))}
+        tags = {**experiment["tags"], **check_labels("tags", changes.get("tags", {}), experiment["tags"])}
         experiment["tags"] = {k: v for k, v in tags.items() if k not in changes.get("remove_tags", ())}
         if "archived" in changes:
             experiment["archived_at"] = self._now() if changes["archived"] else None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
@@ -16,6 +16,7 @@ from fastapi.routing import APIRoute
 from lapis.domain.run_filter import RunFilter
 from lapis.errors import AzureMLException, NotFound, UserErrorException, WorkspaceException, to_wire
 from lapis.server.api.request import TheControl
+from lapis.server.control.bounds import Number, Offset, Seconds
 from lapis.server.control.guard import Guarded
 from lapis.server.studio import exhibits, rendering, views
 from lapis.server.studio.rendering import HEADERS, STATIC, data, page
@@ -67,7 +68,7 @@ def static(name: str) -> Response:
 
 
 @router.get("/{workspace_id}/runs")
-def runs(control: TheControl, workspace_id: str, experiment: str = "", cursor: int | None = None) -> Response:
+def runs(control: TheControl, workspace_id: str, experiment: str = "", cursor: Number | None = None) -> Response:
     workspace = control.workspaces.get(workspace_id)
     where = RunFilter(workspace_id=workspace_id, experiment=experiment or None, roots_only=True)
     found, more = control.runs.find(where, _PER_PAGE, cursor)
@@ -100,7 +101,7 @@ async def run_state(
     workspace_id: str,
     run_id: str,
     seen: str = "",
-    wait: float = 0.0,
+    wait: Seconds = 0.0,
     log: str = "",
 ) -> Response:
     """The run and the parts of its page, as soon as its mark is not the one `seen`, or after `wait` seconds."""
@@ -121,7 +122,7 @@ def log(
     workspace_id: str,
     run_id: str,
     name: str,
-    offset: Annotated[int | None, Query(ge=0)] = None,
+    offset: Offset | None = None,
 ) -> Response:
     return data(views.log_piece(control, workspace_id, run_id, name, offset))
 
