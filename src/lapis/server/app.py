@@ -58,7 +58,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], leave: C
     home, host = settings.home, urlsplit(url).hostname or "127.0.0.1"
     stores = open_stores(home)
     access = Access(home)
-    events = Events()
+    events = Events(stores.database.after_commit)
     fleet = Fleet(home)
     waiting = WaitingRuns(settings.max_runs)
     uses = ServiceUses(stores)

@@ -227,7 +227,7 @@ class Sweeps:
         if run.sweep.wrong:
             reason = " ".join(run.sweep.wrong)
             error = {"code": "UserError", "message": reason}
-            self._runs.sweep_ended(run, RunState.FAILED, f"The search cannot go on: {reason}", error, {})
+            self._runs.endings.end(run, RunState.FAILED, f"The search cannot go on: {reason}", error)
             return
         spec = check_spec(run.sweep.spec)
         self._homes.setdefault(run.id, set()).add(key)
@@ -374,7 +374,7 @@ class Sweeps:
             error = {"code": end.code, "message": f"{_USER_ERRORS} {end.reason}. {self._why_failed(live)}"}
         self._say(live, f"{end.state}: {reason}")
         self._log_best(live, final=True)
-        self._runs.sweep_ended(live.run, RunState(end.state), reason, error, _facts(live, end.state))
+        self._runs.endings.end(live.run, RunState(end.state), reason, error, _facts(live, end.state))
         self._forget((live.run.workspace_id, live.run.id))
 
     def _why_failed(self, live: _Live) -> str:
