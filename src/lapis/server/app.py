@@ -47,6 +47,7 @@ from lapis.server.control.sweeps import Sweeps
 from lapis.server.control.waiting import WaitingRuns
 from lapis.server.control.workspaces import Workspaces
 from lapis.server.gate import Gate
+from lapis.server.once import Once
 from lapis.server.system import System
 from lapis.version import VERSION
 
@@ -122,8 +123,9 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _fault)
-    database = system.stores.database
-    return Gate(Express(app, lambda: database.busy), system, host)
+    stores = system.stores
+    once = Once(app, stores.database, stores.requests, system.access.mark_key(), system.control.lifetime.now)
+    return Gate(Express(once, lambda: stores.database.busy), system, host)
 
 
 def _include_studio(app: FastAPI) -> None:

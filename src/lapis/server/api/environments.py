@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Response
 
+from lapis.server.api.repeats import harmless, whole
 from lapis.server.api.request import TheControl, answer
 from lapis.server.control.environments import EnvironmentWish
 
@@ -20,21 +21,25 @@ def environments(control: TheControl, workspace_id: str) -> Response:
 
 
 @router.post("")
+@whole
 def register(control: TheControl, workspace_id: str, definition: _Definition) -> Response:
     return answer(control.environments.register(workspace_id, definition), 201)
 
 
 @router.post("/resolve")
+@harmless("the same definition comes to the same lock")
 def resolve(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
     return answer(control.environments.resolve(workspace_id, wish))
 
 
 @router.post("/details")
+@harmless("it only tells")
 def details(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
     return answer(control.environments.details(workspace_id, wish))
 
 
 @router.post("/builds")
+@harmless("one build for each lock, however many ask")
 def build(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
     return answer(control.environments.build(workspace_id, wish), 201)
 
@@ -62,6 +67,7 @@ def environment(
 
 
 @router.post("/{name}/labels")
+@whole
 def label(
     control: TheControl,
     workspace_id: str,

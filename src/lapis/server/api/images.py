@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Response
 
+from lapis.server.api.repeats import kept, whole
 from lapis.server.api.request import TheControl, answer
 from lapis.server.control.images import ImageChange, NewImage
 from lapis.server.control.profiles import NewProfile
@@ -21,6 +22,7 @@ def find(control: TheControl, workspace_id: str) -> Response:
 
 
 @router.post("/images")
+@kept
 def create(control: TheControl, workspace_id: str, new: Asked) -> Response:
     return answer(control.images.create(workspace_id, NewImage.checked(new, "image")), 201)
 
@@ -36,17 +38,20 @@ def version(control: TheControl, workspace_id: str, name: str, version: int) -> 
 
 
 @router.patch("/images/{name}/{version}")
+@whole
 def change(control: TheControl, workspace_id: str, name: str, version: int, change: Asked) -> Response:
     return answer(control.images.change(workspace_id, name, version, ImageChange.checked(change, "change")))
 
 
 @router.delete("/images/{name}/{version}")
+@whole
 def delete(control: TheControl, workspace_id: str, name: str, version: int) -> Response:
     control.images.delete(workspace_id, name, version)
     return answer({})
 
 
 @router.post("/packages")
+@kept
 def package(control: TheControl, workspace_id: str, new: Asked) -> Response:
     return answer(control.images.create_package(workspace_id, NewImage.checked(new, "image")), 201)
 
@@ -57,6 +62,7 @@ def get_package(control: TheControl, workspace_id: str, name: str, version: int)
 
 
 @router.post("/profiles")
+@kept
 def profile(control: TheControl, workspace_id: str, new: Asked) -> Response:
     return answer(control.profiles.create(workspace_id, NewProfile.checked(new, "profile")), 201)
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Response
 
+from lapis.server.api.repeats import whole
 from lapis.server.api.request import TheControl, answer
 from lapis.server.control.models import NewModel
 
@@ -26,6 +27,7 @@ def find(
 
 
 @router.post("")
+@whole
 def register(control: TheControl, workspace_id: str, new: NewModel) -> Response:
     return answer(control.models.register(workspace_id, new), 201)
 
@@ -51,6 +53,7 @@ def no_code(control: TheControl, workspace_id: str, name: str, version: int) -> 
 
 
 @router.patch("/{name}/{version}")
+@whole
 def change(
     control: TheControl,
     workspace_id: str,
@@ -62,6 +65,7 @@ def change(
 
 
 @router.delete("/{name}/{version}")
+@whole
 def delete(control: TheControl, workspace_id: str, name: str, version: int) -> Response:
     control.models.delete(workspace_id, name, version)
     return answer({})

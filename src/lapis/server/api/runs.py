@@ -14,6 +14,7 @@ from lapis.domain import frames
 from lapis.domain.run import parse_label
 from lapis.domain.run_filter import RunFilter
 from lapis.errors import UserErrorException
+from lapis.server.api.repeats import whole
 from lapis.server.api.request import TheControl, answer
 from lapis.server.control.guard import Guarded
 from lapis.server.control.runs import NewRun
@@ -85,6 +86,7 @@ def descendants(control: TheControl, workspace_id: str, run_id: str) -> Response
 
 
 @router.patch("/{run_id}")
+@whole
 def change(
     control: TheControl,
     workspace_id: str,
@@ -95,22 +97,26 @@ def change(
 
 
 @router.delete("/{run_id}")
+@whole
 def delete(control: TheControl, workspace_id: str, run_id: str) -> Response:
     control.runs.delete(workspace_id, run_id)
     return answer({})
 
 
 @router.post("/{run_id}/start")
+@whole
 def start(control: TheControl, workspace_id: str, run_id: str) -> Response:
     return answer(control.run_views.of(control.runs.start(workspace_id, run_id)))
 
 
 @router.post("/{run_id}/complete")
+@whole
 def complete(control: TheControl, workspace_id: str, run_id: str) -> Response:
     return answer(control.run_views.of(control.runs.complete(workspace_id, run_id)))
 
 
 @router.post("/{run_id}/fail")
+@whole
 def fail(
     control: TheControl,
     workspace_id: str,
@@ -122,6 +128,7 @@ def fail(
 
 
 @router.post("/{run_id}/cancel")
+@whole
 def cancel(control: TheControl, workspace_id: str, run_id: str) -> Response:
     return answer(control.run_views.of(control.runs.cancel(workspace_id, run_id)))
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Query, Response
 
 from lapis.domain.deployment import NewKey, NewService, ServiceChange
+from lapis.server.api.repeats import harmless, kept, whole
 from lapis.server.api.request import TheControl, answer
 
 router = APIRouter(prefix="/workspaces/{workspace_id}/services")
@@ -19,6 +20,7 @@ def find(control: TheControl, workspace_id: str) -> Response:
 
 
 @router.post("")
+@kept
 def deploy(control: TheControl, workspace_id: str, new: Asked) -> Response:
     return answer(control.services.deploy(workspace_id, NewService.checked(new, "service")), 201)
 
@@ -29,11 +31,13 @@ def get(control: TheControl, workspace_id: str, name: str) -> Response:
 
 
 @router.patch("/{name}")
+@kept
 def update(control: TheControl, workspace_id: str, name: str, change: Asked) -> Response:
     return answer(control.services.update(workspace_id, name, ServiceChange.checked(change, "change")))
 
 
 @router.delete("/{name}")
+@kept
 def delete(control: TheControl, workspace_id: str, name: str) -> Response:
     control.services.delete(workspace_id, name)
     return answer({})
@@ -57,27 +61,32 @@ def keys(control: TheControl, workspace_id: str, name: str) -> Response:
 
 
 @router.post("/{name}/keys")
+@harmless("a key that nobody was told is replaced by one that is; keys are kept sealed, not in answers")
 def regenerate(control: TheControl, workspace_id: str, name: str, new: Asked) -> Response:
     return answer(control.services.regenerate(workspace_id, name, NewKey.checked(new, "key")))
 
 
 @router.post("/{name}/token")
+@harmless("it changes nothing, and tokens are kept nowhere")
 def token(control: TheControl, workspace_id: str, name: str) -> Response:
     return answer(control.services.token(workspace_id, name))
 
 
 @router.post("/{name}/versions/{version}")
+@kept
 def create_version(control: TheControl, workspace_id: str, name: str, version: str, change: Asked) -> Response:
     asked = ServiceChange.checked(change, "change")
     return answer(control.services.create_version(workspace_id, name, version, asked), 201)
 
 
 @router.patch("/{name}/versions/{version}")
+@kept
 def update_version(control: TheControl, workspace_id: str, name: str, version: str, change: Asked) -> Response:
     asked = ServiceChange.checked(change, "change")
     return answer(control.services.update_version(workspace_id, name, version, asked))
 
 
 @router.delete("/{name}/versions/{version}")
+@whole
 def delete_version(control: TheControl, workspace_id: str, name: str, version: str) -> Response:
     return answer(control.services.delete_version(workspace_id, name, version))

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Query, Response
 
 from lapis.domain.run import parse_label
+from lapis.server.api.repeats import whole
 from lapis.server.api.request import TheControl, answer
 from lapis.server.control.workspaces import NewWorkspace
 
@@ -14,6 +15,7 @@ router = APIRouter()
 
 
 @router.post("/workspaces")
+@whole
 def create(control: TheControl, new: NewWorkspace) -> Response:
     return answer(control.workspaces.create(new), 201)
 
@@ -35,6 +37,7 @@ def get(control: TheControl, workspace_id: str) -> Response:
 
 
 @router.patch("/workspaces/{workspace_id}")
+@whole
 def update(
     control: TheControl,
     workspace_id: str,
@@ -44,12 +47,14 @@ def update(
 
 
 @router.delete("/workspaces/{workspace_id}")
+@whole
 def delete(control: TheControl, workspace_id: str) -> Response:
     control.workspaces.delete(workspace_id)
     return answer({})
 
 
 @router.post("/workspaces/{workspace_id}/experiments")
+@whole
 def add_experiment(control: TheControl, workspace_id: str, name: str = Body(embed=True)) -> Response:
     return answer(control.workspaces.add_experiment(workspace_id, name), 201)
 
@@ -67,6 +72,7 @@ def experiments(
 
 
 @router.patch("/workspaces/{workspace_id}/experiments/{experiment_id}")
+@whole
 def change_experiment(
     control: TheControl,
     workspace_id: str,
@@ -77,6 +83,7 @@ def change_experiment(
 
 
 @router.delete("/workspaces/{workspace_id}/experiments/{experiment_id}")
+@whole
 def delete_experiment(control: TheControl, workspace_id: str, experiment_id: str) -> Response:
     control.workspaces.delete_experiment(workspace_id, experiment_id)
     return answer({})
