@@ -295,13 +295,13 @@ class Agent:
         stopped: Ended | None = None
         watch = hanging.SilenceWatch(crew, self.journal, hanging.seconds(self.work.job))
         limit = self.work.job.max_seconds or 0.0
-        until = (crew.began() or time.time()) + limit if limit else None
+        until = (crew.began() or time.monotonic()) + limit if limit else None
         while True:
             if watch.look():
                 distributed.let_go_of_idle_workers(self.work.job, crew, watch, self.told, self.others)
                 self._tell_of_silence(crew, watch)
             if stopped is None:
-                late = until is not None and time.time() > until and not crew.ended_by(until)
+                late = until is not None and time.monotonic() > until and not crew.ended_by(until)
                 why = timed_out(limit) if late else self._reason_to_stop()
                 if why is not None:
                     stopped = Ended(why, time.time())

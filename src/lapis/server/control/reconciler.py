@@ -61,6 +61,7 @@ class Reconciler:
         waiting: WaitingRuns,
         events: Events,
         now: Callable[[], float],
+        steady: Callable[[], float],
     ) -> None:
         self._stores = stores
         self._runs = runs
@@ -73,7 +74,7 @@ class Reconciler:
         self._fronts = fronts
         self._keeper = keeper
         self._waiting = waiting
-        self._now = now
+        self._now, self._steady = now, steady
         self._wake = threading.Event()
         self._stopping = False
         self._asked_to_stop: dict[str, float] = {}
@@ -117,8 +118,8 @@ class Reconciler:
         try:
             launched = self._stores.runs.launched()
             self._mind_launched(launched)
-            if self._now() - self._owned_seen > _OWNED_EVERY:
-                self._owned_seen = self._now()
+            if self._steady() - self._owned_seen > _OWNED_EVERY:
+                self._owned_seen = self._steady()
                 self._mind_interactive(self._stores.runs.owned())
             self._keeper.look_after()
             self._mind_building(self._stores.runs.building())
@@ -202,9 +203,9 @@ class Reconciler:
         handle = run.handle or {}
         since = self._asked_to_stop.get(run.id)
         if since is None:
-            self._asked_to_stop[run.id] = self._now()
+            self._asked_to_stop[run.id] = self._steady()
             engine.stop(handle)
-        elif self._now() - since > (limit := DELIVER_WITHIN if _delivers(run) else HARD_AFTER):
+        elif self._steady() - since > (limit := DELIVER_WITHIN if _delivers(run) else HARD_AFTER):
             engine.stop(handle, hard=True)
             error = dict(run.error) if run.error else None
             state = RunState.FAILED if error else RunState.CANCELED
@@ -427,7 +428,7 @@ class Reconciler:
     def _launched(self, run: RunRecord, handle: object, reason: str) -> RunRecord:
         if run.ended:  # its agent was quicker
             return run
-        run = run._replace(handle=handle, launches=run.launches + 1, last_heard=self._now())  # type: ignore[arg-type]
+        run = run._replace(handle=handle, launches=run.launches + 1, last_heard=self._steady())  # type: ignore[arg-type]
         return rules.note(run, reason, at=self._now()) if reason else run
 
     def _change(self, run: RunRecord, how: Callable[[RunRecord], RunRecord]) -> RunRecord:

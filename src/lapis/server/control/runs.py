@@ -80,13 +80,14 @@ class Runs:
         computes: Computes,
         fronts: ServiceFronts,
         now: Callable[[], float],
+        steady: Callable[[], float],
     ) -> None:
         self._stores = stores
         self._events = events
         self._builds = builds
         self._computes = computes
         self._fronts = fronts
-        self._now = now
+        self._now, self._steady = now, steady
         self._heard: dict[str, float] = {}
         self.endings = Endings(stores, events, now, self._on_end)
 
@@ -175,7 +176,7 @@ class Runs:
         if new.started:
             where = f"process {new.owner.pid} on {new.owner.host}" if new.owner else "its parent's process"
             run = rules.advance(run, RunState.RUNNING, reason=f"Logged from {where}", at=now)
-            return run._replace(last_heard=now if new.owner else None)
+            return run._replace(last_heard=self._steady() if new.owner else None)
         return run
 
     def _prepared(self, run: RunRecord, wanted: WantedEnvironment | None, now: float) -> RunRecord:
@@ -257,7 +258,7 @@ class Runs:
         if not where.states:
             found, more = self._stores.runs.find(where, limit, cursor)
             return [self._fresh(run) for run in found], more
-        now, stored = self._now(), replace(where, states=rules.states_behind(where.states))
+        now, stored = self._steady(), replace(where, states=rules.states_behind(where.states))
         chosen: list[RunRecord] = []
         while True:
             page, cursor = self._stores.runs.find(stored, limit - len(chosen), cursor)
@@ -429,23 +430,23 @@ class Runs:
 
     def _take_steps(self, workspace_id: str, run_id: str, header: Mapping[str, Any]) -> RunRecord:
         """The run as it is then."""
-        now = self._now()
+        heard = self._steady()
         if not (header.get("steps") or header.get("verdict")) and not self._tells_of_node(workspace_id, run_id, header):
             run = self._stores.runs.get(workspace_id, run_id)
             if not run.ended:
-                if now - self._heard.get(run_id, 0.0) > _HEARD_EVERY:
-                    self._stores.runs.heard(workspace_id, run_id, now)
-                self._heard[run_id] = now
+                if heard - self._heard.get(run_id, 0.0) > _HEARD_EVERY:
+                    self._stores.runs.heard(workspace_id, run_id, heard)
+                self._heard[run_id] = heard
             return run
 
         def apply(stored: RunRecord) -> RunRecord:
             if stored.ended:
                 return stored
-            stored = _told_steps(stored._replace(last_heard=now), header.get("steps", []))
+            stored = _told_steps(stored._replace(last_heard=heard), header.get("steps", []))
             if header.get("node"):
                 stored = _told_node(stored, header["node"])
             if header.get("verdict"):
-                stored = _told_verdict(stored, header["verdict"], now)
+                stored = _told_verdict(stored, header["verdict"], self._now())
             return stored
 
         return self.endings.change(workspace_id, run_id, apply)
