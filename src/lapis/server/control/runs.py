@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import PlainValidator
@@ -108,7 +109,7 @@ class Runs:
         for run in kept:
             if run.sweep is not None:
                 self._events.search_begun(run)
-        self._made(kept)
+        self._stores.database.after_commit(partial(self._made, kept))
         return kept
 
     def add_trial(self, sweep: RunRecord, new: NewRun) -> RunRecord:

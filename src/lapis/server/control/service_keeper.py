@@ -78,11 +78,12 @@ class ServiceKeeper:
     def _start(self, service: ServiceRecord, name: str, version: Version, slot: Slot) -> ServiceRecord:
         try:
             new = self._new_run(service, name, version, slot)
-            run = self._runs.make(service.workspace_id, [new])[0]
+            with self._stores.database.write():  # in one: a run that no slot names would serve for ever
+                run = self._runs.make(service.workspace_id, [new])[0]
+                service = self._set(service, name, slot, moves.started(slot, run.id))
         except AzureMLException as error:
             fault = {"code": error.code, "message": error.message}
             return self._set(service, name, slot, moves.failed(slot, fault))
-        service = self._set(service, name, slot, moves.started(slot, run.id))
         self._forget_old_runs(service, run.id)
         return service
 
