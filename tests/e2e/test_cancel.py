@@ -145,6 +145,24 @@ def test_a_run_is_cancelled_at_any_moment_of_its_start(submit: Submit, tmp_path:
         until(lambda pids=pids: not any(alive(int(pid)) for pid in pids))
 
 
+def test_once_a_run_is_canceled_its_script_never_starts(home: Home, tmp_path: Path, script: Callable[..., str]) -> None:
+    """A cancel that meets the launch: whichever comes first, the verdict comes last, and nothing is left behind."""
+    config = ScriptRunConfig(script(SLEEP), script="train.py")
+    experiment = Experiment(Workspace.from_config(), "race")
+    late = []
+    for number in range(10):
+        begun = tmp_path / f"begun-{number}"
+        config.arguments = [begun]
+        run = experiment.submit(config)
+        run.cancel()
+        assert run.wait_for_completion()["status"] == "Canceled"
+        if not begun.exists():
+            late.append(begun)
+    until(lambda: not list((home.path / "work").iterdir()))
+    assert not [begun.name for begun in late if begun.exists()]
+    assert not [entry for entry in (home.path / "live").rglob("*") if entry.is_file()]
+
+
 def mentions(pid: int, run_id: str) -> bool:
     try:
         return f"AZUREML_RUN_ID={run_id}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")

@@ -227,10 +227,16 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     system.stores.database.close()
 
 
-def test_every_route_of_the_app_says_who_may_come_in(served: Served) -> None:
+def routes_of(served: Served) -> FastAPI:
     express = served.app._app
-    app = express._app  # type: ignore[attr-defined]
+    once = express._app  # type: ignore[attr-defined]
+    app = once._app
     assert isinstance(app, FastAPI)
+    return app
+
+
+def test_every_route_of_the_app_says_who_may_come_in(served: Served) -> None:
+    app = routes_of(served)
     there = {("POST", LOGIN_PATH), *(("POST", path) for path in LANES)}
     for route in iter_route_contexts(app.routes):
         assert route.path and route.methods

@@ -82,7 +82,7 @@ class Agent:
         # outputs and logs are shared: the head brings them in
         mine = (list(work.job.watch), work.job.collect_outputs) if self.head else ([], False)
         self.outputs = Outputs(self.shipper, self.code, folder, *mine)
-        self.cancel = False
+        self.cancel = launch.cancel
         self.over = False  # the run has ended
         self.hangs = False
         self.others: list[dict[str, Any]] = []  # what the agents of all nodes told, by their number
@@ -94,6 +94,7 @@ class Agent:
 
     def live(self) -> None:
         signal.signal(signal.SIGTERM, self._on_term)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # held back until somebody listens: fork_server.py
         ended = self._live_here()
         if self.place.count == 1:
             self._finish(ended.verdict)
@@ -111,6 +112,8 @@ class Agent:
         crew = Crew.read(self.folder)
         try:
             if crew is None:
+                if self.cancel:
+                    raise Canceled("before anything was laid out")
                 crew = self._prepare()
                 open(self.journal, "ab").close()
                 crew.write(self.folder)
@@ -292,13 +295,13 @@ class Agent:
         stopped: Ended | None = None
         watch = hanging.SilenceWatch(crew, self.journal, hanging.seconds(self.work.job))
         limit = self.work.job.max_seconds or 0.0
-        until = (crew.began() or time.time()) + limit if limit else None
+        until = (crew.began() or time.monotonic()) + limit if limit else None
         while True:
             if watch.look():
                 distributed.let_go_of_idle_workers(self.work.job, crew, watch, self.told, self.others)
                 self._tell_of_silence(crew, watch)
             if stopped is None:
-                late = until is not None and time.time() > until and not crew.ended_by(until)
+                late = until is not None and time.monotonic() > until and not crew.ended_by(until)
                 why = timed_out(limit) if late else self._reason_to_stop()
                 if why is not None:
                     stopped = Ended(why, time.time())
@@ -472,6 +475,7 @@ def live(folder: str) -> None:
     with open(os.path.join(folder, "job.json")) as file:
         given = Assignment.from_json(json.load(file))
     if isinstance(given.work, Recovery):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         recover(given.work)
     else:
         Agent(folder, given.work, given.place).live()

@@ -101,14 +101,14 @@ class Crew:
         return Ended(Verdict("Completed", "Ended with exit code 0"), time.time())
 
     def ended_by(self, at: float) -> bool:
-        """Whether all had ended at that time. An agent that takes over later asks."""
-        ends = [each.ended() for each in self.members]
-        return all(end is not None and end.at <= at for end in ends)
+        """Whether all had ended at that time of the monotonic clock. An agent that takes over later asks."""
+        records = [launch.read(each.folder, "exit.json") for each in self.members]
+        return all(record is not None and _monotonic(record) <= at for record in records)
 
     def began(self) -> float | None:
-        """When the first of them was started."""
+        """When the first of them was started, by the monotonic clock."""
         records = [launch.read(each.folder, "process.json") for each in self.members]
-        return min((float(record["at"]) for record in records if record is not None), default=None)
+        return min((_monotonic(record) for record in records if record is not None), default=None)
 
     def busy(self) -> bool:
         """Whether somebody who ends by himself has not ended yet."""
@@ -144,6 +144,12 @@ def _stop(member: Member, grace: float) -> None:
     processes.end_tree(f"LAPIS_MEMBER={member.variables['LAPIS_MEMBER']}", living, grace)
     if member.container and living:
         remove(*member.container)  # its client was ended; the runtime may not have noticed
+
+
+def _monotonic(record: Mapping[str, Any]) -> float:
+    """When a keeper wrote that down. One of an earlier release says the time of day only."""
+    told = record.get("monotonic")
+    return float(told) if told is not None else time.monotonic() - max(0.0, time.time() - float(record.get("at", 0.0)))
 
 
 def _lives(process: Mapping[str, Any]) -> bool:

@@ -39,6 +39,8 @@ def main() -> None:
 
 
 def _fork(folder: str) -> int:
+    """An agent that is asked to stop before it listens would just die: the question waits until then."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     pid = os.fork()
     if pid == 0:
         try:
@@ -48,6 +50,7 @@ def _fork(folder: str) -> int:
             sys.excepthook(*sys.exc_info())
             os._exit(1)
         os._exit(0)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     return pid
 
 

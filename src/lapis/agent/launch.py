@@ -114,6 +114,7 @@ def _keep(
             "keeper": {"pid": os.getpid(), "started": processes.started(os.getpid())},
             "script": {"pid": script, "started": processes.started(script)},
             "at": time.time(),
+            "monotonic": time.monotonic(),  # for how long it runs, whatever becomes of the time of day
         },
     )
     _say(tell)
@@ -131,6 +132,7 @@ def _keep(
             and os.WTERMSIG(status) == signal.SIGKILL
             and _oom_kills() > out_of_memory_before,
             "at": time.time(),
+            "monotonic": time.monotonic(),
             "cpu_seconds": usage.ru_utime + usage.ru_stime,
             "peak_memory_kb": usage.ru_maxrss,
         },

@@ -77,7 +77,8 @@ class Client:
     ) -> Any:
         """One request; the parsed answer. An error of the server is raised as the same class here.
 
-        Every route may be asked again without harm, so a lost connection is simply tried anew.
+        Each has an identity of its own, and the server answers one that comes again as it did the first time: a lost
+        connection is simply tried anew.
         """
         answer, content = self._open(method, path, body, query, data, timeout, patience)
         parsed = json.loads(content) if content else None
@@ -120,6 +121,7 @@ class Client:
         if body is not None:
             data = json.dumps(body, separators=(",", ":")).encode()
         target = API + path + _query(query)
+        identity = "" if method == "GET" else f"Lapis-Request: {os.urandom(16).hex()}\r\n"  # the same when asked again
         deadline = time.monotonic() + (self.endpoint.patience if patience is None else patience)
         pause, again = 0.02, False
         while True:
@@ -128,7 +130,9 @@ class Client:
                 url, token = self.endpoint.find(again)
                 wire = self._wire(url)
                 reused = wire.connected
-                answer = self._once(wire, method, target, token, data, body is not None, timeout or self._timeout)
+                answer = self._once(
+                    wire, method, target, token, identity, data, body is not None, timeout or self._timeout
+                )
                 return answer, answer.read() if read else b""
             except OSError as failure:
                 first, again = not again, True
@@ -141,7 +145,7 @@ class Client:
                 pause = min(pause * 2, 2.0)
 
     def _once(
-        self, wire: Wire, method: str, target: str, token: str, data: Any, is_json: bool, timeout: float
+        self, wire: Wire, method: str, target: str, token: str, identity: str, data: Any, is_json: bool, timeout: float
     ) -> Answer:
         if _UNSAFE.search(target + token):
             raise UserErrorException(
@@ -149,7 +153,7 @@ class Client:
                 "is not ASCII."
             )
         kind = "json" if is_json else "octet-stream"
-        headers = f"Authorization: Bearer {token}\r\nContent-Type: application/{kind}\r\n"
+        headers = f"Authorization: Bearer {token}\r\nContent-Type: application/{kind}\r\n{identity}"
         if isinstance(data, tuple):
             return wire.ask(method, target, headers, data[0](), data[1], timeout)
         return wire.ask(method, target, headers, data or b"", len(data or b""), timeout)

@@ -61,6 +61,7 @@ class Launch(Value):
     lock: Mapping[str, Any] | None = None  # of its environment, as environments/values.py writes it
     environments: str | None = None  # the folder where they are built
     front: FrontLaunch | None = None
+    cancel: bool = False  # it was asked to stop before: nothing is to be started
 
 
 @dataclass(frozen=True)

@@ -107,11 +107,11 @@ def _turn(root: str, name: str, folder: str, tell: Tell, canceled: Canceled) -> 
 def _build(
     lock: Lock, interpreter: Interpreter, root: str, folder: str, tell: Tell, canceled: Canceled, file: int
 ) -> None:
-    began = time.time()
+    began = time.monotonic()
     log: list[str] = []
 
     def say(line: str) -> None:
-        log.append(f"{time.time() - began:7.2f} s  {line}\n")
+        log.append(f"{time.monotonic() - began:7.2f} s  {line}\n")
         tell(line)
 
     shutil.rmtree(folder, ignore_errors=True)  # what a build that was killed has left
@@ -124,7 +124,7 @@ def _build(
 
             horovod.install(lock, interpreter, root, folder, say, canceled, file)
         _place_shims(lock, site_packages(folder, lock.python))
-        seconds = time.time() - began
+        seconds = time.monotonic() - began
         say(f"Environment {lock.hash} is ready after {seconds:.1f} s")
         _write(folder, "lock.json", json.dumps(lock.to_json(), indent=2))
         _write(folder, "build.log", "".join(log))

@@ -17,6 +17,7 @@ from lapis.domain.addresses import rule_of
 from lapis.domain.settings import Settings
 from lapis.environments.environment_builds import EnvironmentBuilds
 from lapis.errors import AzureMLException, Busy, NotFound, ServiceException, UserErrorException, to_wire
+from lapis.machine import clock
 from lapis.server.api import about, computes, data, environments, files, images, models, runs, services, workspaces
 from lapis.server.api.express import Express
 from lapis.server.api.request import RETRY_AFTER, answer
@@ -47,6 +48,7 @@ from lapis.server.control.sweeps import Sweeps
 from lapis.server.control.waiting import WaitingRuns
 from lapis.server.control.workspaces import Workspaces
 from lapis.server.gate import Gate
+from lapis.server.once import Once
 from lapis.server.system import System
 from lapis.version import VERSION
 
@@ -58,28 +60,42 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], leave: C
     home, host = settings.home, urlsplit(url).hostname or "127.0.0.1"
     stores = open_stores(home)
     access = Access(home)
-    events = Events()
+    steady = clock.steady(os.path.join(home, "clock.json"))  # for durations; `now` is what people are shown
+    events = Events(stores.database.after_commit)
     fleet = Fleet(home)
     waiting = WaitingRuns(settings.max_runs)
     uses = ServiceUses(stores)
     builds = EnvironmentBuilds(os.path.join(home, "environments"), events.wake)
-    computes = Computes(stores, fleet, uses, events, now)
-    fronts = ServiceFronts(stores, builds, access, events, home, now)
-    runs = Runs(stores, events, builds, computes, fronts, now)
-    sweeps = Sweeps(stores, runs, events, now)
+    computes = Computes(stores, fleet, uses, events, now, steady)
+    fronts = ServiceFronts(stores, builds, access, events, home, steady)
+    runs = Runs(stores, events, builds, computes, fronts, now, steady)
+    sweeps = Sweeps(stores, runs, events, now, steady)
     models = Models(stores, uses, now)
     contents = Contents(stores, models, builds)
-    services = Services(stores, contents, computes, fronts, waiting, access, events, home, host, now)
-    keeper = ServiceKeeper(stores, runs, services, fronts, contents, computes, home, now)
+    services = Services(stores, contents, computes, fronts, waiting, access, events, home, host, now, steady)
+    keeper = ServiceKeeper(stores, runs, services, fronts, contents, computes, home, steady)
     address = Address(url, settings.address_file, stores.blobs.root, settings.web)
     reconciler = Reconciler(
-        stores, runs, computes, fleet, builds, access, address, settings.max_runs, fronts, keeper, waiting, events, now
+        stores,
+        runs,
+        computes,
+        fleet,
+        builds,
+        access,
+        address,
+        settings.max_runs,
+        fronts,
+        keeper,
+        waiting,
+        events,
+        now,
+        steady,
     )
     control = Control(
         lifetime=Lifetime(stores, access, home, now, leave),
         workspaces=Workspaces(stores, now),
         runs=runs,
-        run_views=RunViews(waiting, sweeps, now),
+        run_views=RunViews(waiting, sweeps, now, steady),
         files=Files(stores, access, events, now),
         metrics=Metrics(stores),
         sweeps=sweeps,
@@ -122,8 +138,9 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _fault)
-    database = system.stores.database
-    return Gate(Express(app, lambda: database.busy), system, host)
+    stores = system.stores
+    once = Once(app, stores.database, stores.requests, system.access.mark_key(), system.control.lifetime.now)
+    return Gate(Express(once, lambda: stores.database.busy), system, host)
 
 
 def _include_studio(app: FastAPI) -> None:

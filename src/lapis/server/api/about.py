@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
+from lapis.server.api.repeats import harmless
 from lapis.server.api.request import BoundedRoute, TheControl, answer
 
 router = APIRouter(route_class=BoundedRoute)
@@ -15,6 +16,7 @@ def about(control: TheControl) -> Response:
 
 
 @router.post("/stop")
+@harmless("it leaves once")
 def stop(control: TheControl) -> Response:
     control.lifetime.stop()
     return answer({"stopping": True})

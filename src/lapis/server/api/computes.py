@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Response
 
+from lapis.server.api.repeats import kept, whole
 from lapis.server.api.request import BoundedRoute, TheControl, answer
 from lapis.server.control.computes import NewCompute
 
@@ -18,6 +19,7 @@ def computes(control: TheControl, workspace_id: str) -> Response:
 
 
 @router.post("")
+@kept
 def create(control: TheControl, workspace_id: str, new: NewCompute) -> Response:
     return answer(control.computes.create(workspace_id, new), 201)
 
@@ -28,17 +30,20 @@ def compute(control: TheControl, workspace_id: str, name: str) -> Response:
 
 
 @router.patch("/{name}")
+@whole
 def update(control: TheControl, workspace_id: str, name: str, changes: Annotated[dict[str, Any], Body()]) -> Response:
     return answer(control.computes.update(workspace_id, name, changes))
 
 
 @router.delete("/{name}")
+@kept
 def delete(control: TheControl, workspace_id: str, name: str) -> Response:
     control.computes.delete(workspace_id, name)
     return answer({})
 
 
 @router.post("/{name}/preempt")
+@whole
 def preempt(
     control: TheControl,
     workspace_id: str,

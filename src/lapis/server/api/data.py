@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Body, Response
 
 from lapis.server.api.long_work import LOOKING
+from lapis.server.api.repeats import kept, whole
 from lapis.server.api.request import BoundedRoute, TheControl, answer
 from lapis.server.control.bounds import Version
 from lapis.server.control.data import NewDataset, NewDatastore
@@ -30,23 +31,28 @@ def datastore_access(control: TheControl, workspace_id: str, name: str) -> Respo
 
 
 @router.post("/datastores")
-async def register_datastore(control: TheControl, workspace_id: str, new: NewDatastore) -> Response:
-    return answer(await LOOKING.do(control.data.register_datastore, workspace_id, new), 201)
+@LOOKING.route
+@kept
+def register_datastore(control: TheControl, workspace_id: str, new: NewDatastore) -> Response:
+    return answer(control.data.register_datastore(workspace_id, new), 201)
 
 
 @router.put("/datastore/default")
+@whole
 def set_default(control: TheControl, workspace_id: str, name: str = Body(embed=True)) -> Response:
     control.data.set_default(workspace_id, name)
     return answer({})
 
 
 @router.delete("/datastore")
+@whole
 def unregister_datastore(control: TheControl, workspace_id: str, name: str) -> Response:
     control.data.unregister_datastore(workspace_id, name)
     return answer({})
 
 
 @router.post("/datasets")
+@whole
 def register_dataset(control: TheControl, workspace_id: str, new: NewDataset) -> Response:
     return answer(control.data.register_dataset(workspace_id, new), 201)
 
@@ -62,6 +68,7 @@ def dataset(control: TheControl, workspace_id: str, name: str, version: Version 
 
 
 @router.delete("/dataset")
+@whole
 def unregister_dataset(control: TheControl, workspace_id: str, name: str) -> Response:
     control.data.unregister_dataset(workspace_id, name)
     return answer({})
@@ -73,6 +80,7 @@ def dataset_by_id(control: TheControl, workspace_id: str, dataset_id: str) -> Re
 
 
 @router.patch("/datasets/{dataset_id}")
+@whole
 def change_dataset(
     control: TheControl,
     workspace_id: str,

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Response
 
 from lapis.server.api.long_work import RESOLVING
+from lapis.server.api.repeats import harmless, whole
 from lapis.server.api.request import BoundedRoute, TheControl, answer
 from lapis.server.control.bounds import Offset
 from lapis.server.control.environments import EnvironmentWish
@@ -22,23 +23,30 @@ def environments(control: TheControl, workspace_id: str) -> Response:
 
 
 @router.post("")
+@whole
 def register(control: TheControl, workspace_id: str, definition: _Definition) -> Response:
     return answer(control.environments.register(workspace_id, definition), 201)
 
 
 @router.post("/resolve")
-async def resolve(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
-    return answer(await RESOLVING.do(control.environments.resolve, workspace_id, wish))
+@RESOLVING.route
+@harmless("the same definition comes to the same lock")
+def resolve(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
+    return answer(control.environments.resolve(workspace_id, wish))
 
 
 @router.post("/details")
-async def details(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
-    return answer(await RESOLVING.do(control.environments.details, workspace_id, wish))
+@RESOLVING.route
+@harmless("it only tells")
+def details(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
+    return answer(control.environments.details(workspace_id, wish))
 
 
 @router.post("/builds")
-async def build(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
-    return answer(await RESOLVING.do(control.environments.build, workspace_id, wish), 201)
+@RESOLVING.route
+@harmless("one build for each lock, however many ask")
+def build(control: TheControl, workspace_id: str, wish: EnvironmentWish) -> Response:
+    return answer(control.environments.build(workspace_id, wish), 201)
 
 
 @router.get("/builds/{lock}")
@@ -64,6 +72,7 @@ def environment(
 
 
 @router.post("/{name}/labels")
+@whole
 def label(
     control: TheControl,
     workspace_id: str,

@@ -12,6 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
 from lapis.domain.tree import check_path
+from lapis.server.api.repeats import harmless, whole
 from lapis.server.api.request import BoundedRoute, TheControl, answer
 from lapis.server.control.bounds import Files, Offset
 from lapis.server.control.files import Writer
@@ -21,6 +22,7 @@ _CHUNK = 1 << 20
 
 
 @router.put("/blobs/{digest}")
+@harmless("a blob is its content")
 async def put_blob(request: Request, control: TheControl, digest: str) -> Response:
     """One blob of any size, as it comes."""
     stored = await _received(request, control.files.blob_writer(digest), digest)
@@ -76,6 +78,7 @@ def get_file(control: TheControl, workspace_id: str, run_id: str, name: str, off
 
 
 @router.put("/workspaces/{workspace_id}/runs/{run_id}/files/{name:path}")
+@harmless("the same content under the same name")
 async def put_file(request: Request, control: TheControl, workspace_id: str, run_id: str, name: str) -> Response:
     check_path(name)
     writer = await run_in_threadpool(control.files.writer, workspace_id, run_id)
@@ -85,6 +88,7 @@ async def put_file(request: Request, control: TheControl, workspace_id: str, run
 
 
 @router.post("/workspaces/{workspace_id}/runs/{run_id}/files")
+@whole
 def name_files(
     control: TheControl,
     workspace_id: str,

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Response
 
 from lapis.server.api.long_work import DEPLOYING
+from lapis.server.api.repeats import kept, whole
 from lapis.server.api.request import BoundedRoute, TheControl, answer
 from lapis.server.control.bounds import Version
 from lapis.server.control.images import ImageChange, NewImage
@@ -23,8 +24,10 @@ def find(control: TheControl, workspace_id: str) -> Response:
 
 
 @router.post("/images")
-async def create(control: TheControl, workspace_id: str, new: Asked) -> Response:
-    return answer(await DEPLOYING.do(control.images.create, workspace_id, NewImage.checked(new, "image")), 201)
+@DEPLOYING.route
+@kept
+def create(control: TheControl, workspace_id: str, new: Asked) -> Response:
+    return answer(control.images.create(workspace_id, NewImage.checked(new, "image")), 201)
 
 
 @router.get("/images/{name}")
@@ -38,19 +41,23 @@ def version(control: TheControl, workspace_id: str, name: str, version: Version)
 
 
 @router.patch("/images/{name}/{version}")
+@whole
 def change(control: TheControl, workspace_id: str, name: str, version: Version, change: Asked) -> Response:
     return answer(control.images.change(workspace_id, name, version, ImageChange.checked(change, "change")))
 
 
 @router.delete("/images/{name}/{version}")
+@whole
 def delete(control: TheControl, workspace_id: str, name: str, version: Version) -> Response:
     control.images.delete(workspace_id, name, version)
     return answer({})
 
 
 @router.post("/packages")
-async def package(control: TheControl, workspace_id: str, new: Asked) -> Response:
-    return answer(await DEPLOYING.do(control.images.create_package, workspace_id, NewImage.checked(new, "image")), 201)
+@DEPLOYING.route
+@kept
+def package(control: TheControl, workspace_id: str, new: Asked) -> Response:
+    return answer(control.images.create_package(workspace_id, NewImage.checked(new, "image")), 201)
 
 
 @router.get("/packages/{name}/{version}")
@@ -59,8 +66,10 @@ def get_package(control: TheControl, workspace_id: str, name: str, version: Vers
 
 
 @router.post("/profiles")
-async def profile(control: TheControl, workspace_id: str, new: Asked) -> Response:
-    return answer(await DEPLOYING.do(control.profiles.create, workspace_id, NewProfile.checked(new, "profile")), 201)
+@DEPLOYING.route
+@kept
+def profile(control: TheControl, workspace_id: str, new: Asked) -> Response:
+    return answer(control.profiles.create(workspace_id, NewProfile.checked(new, "profile")), 201)
 
 
 @router.get("/profiles/{name}")

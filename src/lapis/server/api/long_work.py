@@ -5,7 +5,8 @@ Only so much of a kind is done at once, only so much waits for its turn, and wha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
 from anyio import CapacityLimiter, to_thread
@@ -39,6 +40,15 @@ class Lane:
             return await to_thread.run_sync(_called(work, given, named), limiter=self._limiter, abandon_on_cancel=True)
         finally:
             self._here -= 1
+
+    def route(self, answers: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+        """The same route, answered in this lane."""
+
+        @functools.wraps(answers)
+        async def apart(*given: P.args, **named: P.kwargs) -> T:
+            return await self.do(answers, *given, **named)
+
+        return apart
 
 
 def _called(work: Callable[..., T], given: Any, named: Any) -> Callable[[], T]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Response
 
-from lapis.server.api.long_work import LOOKING
+from lapis.server.api.repeats import whole
 from lapis.server.api.request import BoundedRoute, TheControl, answer
 from lapis.server.control.bounds import Version
 from lapis.server.control.models import NewModel
@@ -28,6 +28,7 @@ def find(
 
 
 @router.post("")
+@whole
 def register(control: TheControl, workspace_id: str, new: NewModel) -> Response:
     return answer(control.models.register(workspace_id, new), 201)
 
@@ -48,11 +49,13 @@ def lineage(control: TheControl, workspace_id: str, name: str, version: Version)
 
 
 @router.get("/{name}/{version}/no_code")
-async def no_code(control: TheControl, workspace_id: str, name: str, version: Version) -> Response:
-    return answer(await LOOKING.do(control.models.no_code, workspace_id, name, version))
+@LOOKING.route
+def no_code(control: TheControl, workspace_id: str, name: str, version: Version) -> Response:
+    return answer(control.models.no_code(workspace_id, name, version))
 
 
 @router.patch("/{name}/{version}")
+@whole
 def change(
     control: TheControl,
     workspace_id: str,
@@ -64,6 +67,7 @@ def change(
 
 
 @router.delete("/{name}/{version}")
+@whole
 def delete(control: TheControl, workspace_id: str, name: str, version: Version) -> Response:
     control.models.delete(workspace_id, name, version)
     return answer({})

@@ -15,6 +15,7 @@ from lapis.domain.limits import PAGE
 from lapis.domain.run import parse_label
 from lapis.domain.run_filter import RunFilter
 from lapis.errors import UserErrorException
+from lapis.server.api.repeats import whole
 from lapis.server.api.request import BoundedRoute, TheControl, answer
 from lapis.server.control.bounds import Filters, Number, Offset, Seconds
 from lapis.server.control.guard import Guarded
@@ -87,6 +88,7 @@ def descendants(control: TheControl, workspace_id: str, run_id: str) -> Response
 
 
 @router.patch("/{run_id}")
+@whole
 def change(
     control: TheControl,
     workspace_id: str,
@@ -97,22 +99,26 @@ def change(
 
 
 @router.delete("/{run_id}")
+@whole
 def delete(control: TheControl, workspace_id: str, run_id: str) -> Response:
     control.runs.delete(workspace_id, run_id)
     return answer({})
 
 
 @router.post("/{run_id}/start")
+@whole
 def start(control: TheControl, workspace_id: str, run_id: str) -> Response:
     return answer(control.run_views.of(control.runs.start(workspace_id, run_id)))
 
 
 @router.post("/{run_id}/complete")
+@whole
 def complete(control: TheControl, workspace_id: str, run_id: str) -> Response:
     return answer(control.run_views.of(control.runs.complete(workspace_id, run_id)))
 
 
 @router.post("/{run_id}/fail")
+@whole
 def fail(
     control: TheControl,
     workspace_id: str,
@@ -124,6 +130,7 @@ def fail(
 
 
 @router.post("/{run_id}/cancel")
+@whole
 def cancel(control: TheControl, workspace_id: str, run_id: str) -> Response:
     return answer(control.run_views.of(control.runs.cancel(workspace_id, run_id)))
 

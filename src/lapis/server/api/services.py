@@ -8,6 +8,7 @@ from fastapi import APIRouter, Body, Query, Response
 
 from lapis.domain.deployment import NewKey, NewService, ServiceChange
 from lapis.server.api.long_work import DEPLOYING
+from lapis.server.api.repeats import harmless, kept, whole
 from lapis.server.api.request import BoundedRoute, TheControl, answer
 
 router = APIRouter(prefix="/workspaces/{workspace_id}/services", route_class=BoundedRoute)
@@ -20,8 +21,10 @@ def find(control: TheControl, workspace_id: str) -> Response:
 
 
 @router.post("")
-async def deploy(control: TheControl, workspace_id: str, new: Asked) -> Response:
-    return answer(await DEPLOYING.do(control.services.deploy, workspace_id, NewService.checked(new, "service")), 201)
+@DEPLOYING.route
+@kept
+def deploy(control: TheControl, workspace_id: str, new: Asked) -> Response:
+    return answer(control.services.deploy(workspace_id, NewService.checked(new, "service")), 201)
 
 
 @router.get("/{name}")
@@ -30,15 +33,17 @@ def get(control: TheControl, workspace_id: str, name: str) -> Response:
 
 
 @router.patch("/{name}")
-async def update(control: TheControl, workspace_id: str, name: str, change: Asked) -> Response:
-    return answer(
-        await DEPLOYING.do(control.services.update, workspace_id, name, ServiceChange.checked(change, "change"))
-    )
+@DEPLOYING.route
+@kept
+def update(control: TheControl, workspace_id: str, name: str, change: Asked) -> Response:
+    return answer(control.services.update(workspace_id, name, ServiceChange.checked(change, "change")))
 
 
 @router.delete("/{name}")
-async def delete(control: TheControl, workspace_id: str, name: str) -> Response:
-    await DEPLOYING.do(control.services.delete, workspace_id, name)
+@DEPLOYING.route
+@kept
+def delete(control: TheControl, workspace_id: str, name: str) -> Response:
+    control.services.delete(workspace_id, name)
     return answer({})
 
 
@@ -60,27 +65,36 @@ def keys(control: TheControl, workspace_id: str, name: str) -> Response:
 
 
 @router.post("/{name}/keys")
-async def regenerate(control: TheControl, workspace_id: str, name: str, new: Asked) -> Response:
-    return answer(await DEPLOYING.do(control.services.regenerate, workspace_id, name, NewKey.checked(new, "key")))
+@DEPLOYING.route
+@harmless("a key that nobody was told is replaced by one that is; keys are kept sealed, not in answers")
+def regenerate(control: TheControl, workspace_id: str, name: str, new: Asked) -> Response:
+    return answer(control.services.regenerate(workspace_id, name, NewKey.checked(new, "key")))
 
 
 @router.post("/{name}/token")
+@harmless("it changes nothing, and tokens are kept nowhere")
 def token(control: TheControl, workspace_id: str, name: str) -> Response:
     return answer(control.services.token(workspace_id, name))
 
 
 @router.post("/{name}/versions/{version}")
-async def create_version(control: TheControl, workspace_id: str, name: str, version: str, change: Asked) -> Response:
+@DEPLOYING.route
+@kept
+def create_version(control: TheControl, workspace_id: str, name: str, version: str, change: Asked) -> Response:
     asked = ServiceChange.checked(change, "change")
-    return answer(await DEPLOYING.do(control.services.create_version, workspace_id, name, version, asked), 201)
+    return answer(control.services.create_version(workspace_id, name, version, asked), 201)
 
 
 @router.patch("/{name}/versions/{version}")
-async def update_version(control: TheControl, workspace_id: str, name: str, version: str, change: Asked) -> Response:
+@DEPLOYING.route
+@kept
+def update_version(control: TheControl, workspace_id: str, name: str, version: str, change: Asked) -> Response:
     asked = ServiceChange.checked(change, "change")
-    return answer(await DEPLOYING.do(control.services.update_version, workspace_id, name, version, asked))
+    return answer(control.services.update_version(workspace_id, name, version, asked))
 
 
 @router.delete("/{name}/versions/{version}")
-async def delete_version(control: TheControl, workspace_id: str, name: str, version: str) -> Response:
-    return answer(await DEPLOYING.do(control.services.delete_version, workspace_id, name, version))
+@DEPLOYING.route
+@whole
+def delete_version(control: TheControl, workspace_id: str, name: str, version: str) -> Response:
+    return answer(control.services.delete_version(workspace_id, name, version))

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Query, Response
 
 from lapis.domain.run import parse_label
+from lapis.server.api.repeats import whole
 from lapis.server.api.request import BoundedRoute, TheControl, answer
 from lapis.server.control.bounds import Filters
 from lapis.server.control.workspaces import NewWorkspace
@@ -15,6 +16,7 @@ router = APIRouter(route_class=BoundedRoute)
 
 
 @router.post("/workspaces")
+@whole
 def create(control: TheControl, new: NewWorkspace) -> Response:
     return answer(control.workspaces.create(new), 201)
 
@@ -36,6 +38,7 @@ def get(control: TheControl, workspace_id: str) -> Response:
 
 
 @router.patch("/workspaces/{workspace_id}")
+@whole
 def update(
     control: TheControl,
     workspace_id: str,
@@ -45,12 +48,14 @@ def update(
 
 
 @router.delete("/workspaces/{workspace_id}")
+@whole
 def delete(control: TheControl, workspace_id: str) -> Response:
     control.workspaces.delete(workspace_id)
     return answer({})
 
 
 @router.post("/workspaces/{workspace_id}/experiments")
+@whole
 def add_experiment(control: TheControl, workspace_id: str, name: str = Body(embed=True)) -> Response:
     return answer(control.workspaces.add_experiment(workspace_id, name), 201)
 
@@ -68,6 +73,7 @@ def experiments(
 
 
 @router.patch("/workspaces/{workspace_id}/experiments/{experiment_id}")
+@whole
 def change_experiment(
     control: TheControl,
     workspace_id: str,
@@ -78,6 +84,7 @@ def change_experiment(
 
 
 @router.delete("/workspaces/{workspace_id}/experiments/{experiment_id}")
+@whole
 def delete_experiment(control: TheControl, workspace_id: str, experiment_id: str) -> Response:
     control.workspaces.delete_experiment(workspace_id, experiment_id)
     return answer({})

@@ -94,6 +94,10 @@ class Access:
             "The token is not this server's. Was LAPIS_TOKEN or config.json made for another server?"
         )
 
+    def mark_key(self) -> bytes:
+        """What the marks of requests are made with."""
+        return self._sign("marks of requests").encode()
+
     def service_secret(self, service_id: str) -> str:
         """What the tokens that open one service are signed with."""
         return self._sign(f"service:{service_id}")

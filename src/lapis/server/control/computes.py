@@ -48,12 +48,18 @@ class NewCompute:
 
 class Computes:
     def __init__(
-        self, stores: Stores, fleet: Fleet, uses: ServiceUses, events: Events, now: Callable[[], float]
+        self,
+        stores: Stores,
+        fleet: Fleet,
+        uses: ServiceUses,
+        events: Events,
+        now: Callable[[], float],
+        steady: Callable[[], float],
     ) -> None:
         self._stores = stores
         self._uses = uses
         self._fleet = fleet
-        self._now = now
+        self._now, self._steady = now, steady
         self._wake = events.wake
 
     # -- what users do
@@ -134,7 +140,7 @@ class Computes:
         if not chosen:
             names = ", ".join(node.id for node in known) or "none"
             raise ComputeTargetException(f"'{name}' has no node {node_id or 'that runs something'}. Nodes: {names}.")
-        self._set_nodes(asset, {node.id: replace(node, state=PREEMPTED, since=self._now()) for node in chosen})
+        self._set_nodes(asset, {node.id: replace(node, state=PREEMPTED, since=self._steady()) for node in chosen})
         self._wake()
         return [node.id for node in chosen]
 
@@ -177,7 +183,10 @@ class Computes:
     def _view(self, asset: Asset) -> dict[str, Any]:
         size = vm_size(asset.body["vm_size"])
         shape = {"cores": size.cores, "memory_gb": size.memory_gb, "gpus": size.gpus}
-        return {"id": asset.id, "name": asset.name, "created_at": asset.created_at, **asset.body, "shape": shape}
+        ahead = self._now() - self._steady()
+        nodes = [{**node, "since": node["since"] + ahead} for node in asset.body["nodes"]]
+        body = {**asset.body, "nodes": nodes, "shape": shape}
+        return {"id": asset.id, "name": asset.name, "created_at": asset.created_at, **body}
 
     # -- what the reconciler does
 
@@ -199,7 +208,7 @@ class Computes:
     def allot(self, asset: Asset, waiting: Sequence[Wants]) -> list[tuple[str, tuple[Node, ...]]]:
         """Bring the nodes in line with the runs that wait; the runs that can start now, with the nodes they have."""
         cluster = _cluster(asset.name, asset.body, _nodes(asset))
-        now = self._now()
+        now = self._steady()
         plan = rules.plan(cluster, waiting, now)
         changed: dict[str, Node | None] = {}
         for number in rules.free_numbers(cluster, plan.start):
@@ -223,7 +232,7 @@ class Computes:
 
     def settle(self, asset: Asset, running: Mapping[str, Any]) -> list[str]:
         """Nodes whose run has ended are idle again, preempted ones go; the runs that lost a node."""
-        now = self._now()
+        now = self._steady()
         changed: dict[str, Node | None] = {}
         lost = []
         ended: set[str] = set()

@@ -1,7 +1,8 @@
 """What happens in the server: told by the part where it happens, heard by those that asked to be told.
 
 An event only says 'look again'; what is true stands in the store. So the parts need not know one another: each is given
-this one value, tells through it, and listens to it.
+this one value, tells through it, and listens to it. What is told within a transaction is heard once it is committed:
+whoever looked before would see nothing new, and not look again.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import threading
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 
 from lapis.domain.run import RunRecord
 
@@ -17,7 +19,8 @@ from lapis.domain.run import RunRecord
 class Events:
     """Told from any thread. A listener is called by whoever tells, and must not wait."""
 
-    def __init__(self) -> None:
+    def __init__(self, after_commit: Callable[[Callable[[], object]], None]) -> None:
+        self._after_commit = after_commit
         self._on_work: list[Callable[[], None]] = []
         self._on_run_told: list[Callable[[str], None]] = []
         self._on_search_begun: list[Callable[[RunRecord], None]] = []
@@ -27,13 +30,16 @@ class Events:
     def wake(self) -> None:
         """There is something to be brought in line: a run to launch, a build that is done, a service to look after."""
         for listener in self._on_work:
-            listener()
+            self._after_commit(listener)
 
     def on_work(self, listener: Callable[[], None]) -> None:
         self._on_work.append(listener)
 
     def tell(self, run_id: str) -> None:
         """There is news of that run."""
+        self._after_commit(partial(self._tell, run_id))
+
+    def _tell(self, run_id: str) -> None:
         for listener in self._on_run_told:
             listener(run_id)
         with self._lock:
@@ -47,7 +53,7 @@ class Events:
     def search_begun(self, run: RunRecord) -> None:
         """A hyperparameter search was made."""
         for listener in self._on_search_begun:
-            listener(run)
+            self._after_commit(partial(listener, run))
 
     def on_search_begun(self, listener: Callable[[RunRecord], None]) -> None:
         self._on_search_begun.append(listener)

@@ -56,6 +56,7 @@ def launch_of(
         number=run.launches + 1,
         attempt=run.attempt,
         web=_web(address.web, job.url_mirrors),
+        cancel=run.cancel_requested,
     )
 
 

@@ -58,6 +58,9 @@ class Profiles:
                 self._set(
                     asset, {"state": "Failed", "error": {"message": "The server ended meanwhile. Profile again."}}
                 )
+        for service in self._stores.services.all():
+            if service.kind == PROFILED:  # the keeper ends it
+                self._stores.services.change(service, lambda stored: replace(stored, deleting=True))
 
     def create(self, workspace_id: str, new: NewProfile) -> dict[str, Any]:
         """Deploys the model where nobody sees it, and asks it: in a thread, so that this returns at once."""

@@ -62,6 +62,7 @@ class Reconciler:
         waiting: WaitingRuns,
         events: Events,
         now: Callable[[], float],
+        steady: Callable[[], float],
     ) -> None:
         self._stores = stores
         self._runs = runs
@@ -74,7 +75,7 @@ class Reconciler:
         self._fronts = fronts
         self._keeper = keeper
         self._waiting = waiting
-        self._now = now
+        self._now, self._steady = now, steady
         self._wake = threading.Event()
         self._stopping = False
         self._asked_to_stop: dict[str, float] = {}
@@ -89,6 +90,7 @@ class Reconciler:
         events.on_work(self._wake.set)
 
     def start(self) -> None:
+        self._runs.endings.finish()
         for workspace_id, run_id in self._stores.files.unsealed():  # a server killed between verdict and sealing
             try:
                 if self._stores.runs.get(workspace_id, run_id).ended:
@@ -117,8 +119,8 @@ class Reconciler:
         try:
             launched = self._stores.runs.launched()
             self._mind_launched(launched)
-            if self._now() - self._owned_seen > _OWNED_EVERY:
-                self._owned_seen = self._now()
+            if self._steady() - self._owned_seen > _OWNED_EVERY:
+                self._owned_seen = self._steady()
                 self._mind_interactive(self._stores.runs.owned())
             self._keeper.look_after()
             self._mind_building(self._stores.runs.building())
@@ -139,7 +141,8 @@ class Reconciler:
             by_engine.setdefault(self._computes.engine_of(run.workspace_id, run.target), []).append(run)
         for engine, mine in by_engine.items():
             states = engine.poll([run.handle for run in mine if run.handle is not None])
-            for run, state in zip(mine, states, strict=True):
+            for run, polled in zip(mine, states, strict=True):
+                state = polled if run.handle else JobState.LOST  # noted, and the server was killed before the launch
                 if state is JobState.WAITING and not run.cancel_requested:
                     waits[run.id] = (engine.explain(run.handle or {}), "ends when the cluster has room for it")
                 else:
@@ -155,7 +158,7 @@ class Reconciler:
             self._gone(run, engine)
         elif state is JobState.WAITING:
             engine.stop(run.handle or {}, hard=True)
-            self._end(run, RunState.CANCELED, "Cancelled while it waited for nodes", None)
+            self._runs.endings.end(run, RunState.CANCELED, "Cancelled while it waited for nodes")
         elif run.cancel_requested:
             self._stop(run, engine)
 
@@ -180,9 +183,10 @@ class Reconciler:
             reason = f"Its agent ended {run.launches} times without a verdict"
             error = {"code": "AgentLost", "message": f"{reason}. {_LACKING}. It said: {said or 'nothing'}"}
             engine.stop(run.handle or {}, hard=True)
-            self._end(run, RunState.FAILED, reason, error)
+            self._runs.endings.end(run, RunState.FAILED, reason, error)
             return
-        self._launch(run, engine, f"The agent went away; another one takes over (launch {run.launches + 1})")
+        again = f"The agent went away; another one takes over (launch {run.launches + 1})"
+        self._launch(run, engine, again if run.handle else "")
 
     def _gone(self, run: RunRecord, engine: Engine) -> None:
         """A node died under it. It fails with the reason, or begins again if it may."""
@@ -194,20 +198,20 @@ class Reconciler:
             self._begin_again(run, f"{why}. It starts again with its outputs (retry {run.attempt + 1})")
             return
         engine.stop(run.handle or {}, hard=True)
-        self._end(run, RunState.FAILED, why, {"code": "NodeLost", "message": why})
+        self._runs.endings.end(run, RunState.FAILED, why, {"code": "NodeLost", "message": why})
 
     def _stop(self, run: RunRecord, engine: Engine) -> None:
         handle = run.handle or {}
         since = self._asked_to_stop.get(run.id)
         if since is None:
-            self._asked_to_stop[run.id] = self._now()
+            self._asked_to_stop[run.id] = self._steady()
             engine.stop(handle)
-        elif self._now() - since > (limit := DELIVER_WITHIN if _delivers(run) else HARD_AFTER):
+        elif self._steady() - since > (limit := DELIVER_WITHIN if _delivers(run) else HARD_AFTER):
             engine.stop(handle, hard=True)
             error = dict(run.error) if run.error else None
             state = RunState.FAILED if error else RunState.CANCELED
             reason = f"Did not stop within {limit:.0f} s of being asked, so its processes were killed. {_LACKING}"
-            self._end(run, state, reason, error)
+            self._runs.endings.end(run, state, reason, error)
 
     def _forget_ended(self, going: set[str]) -> None:
         """Remove what is left of jobs whose runs have ended. An agent does so itself, unless it is killed before."""
@@ -263,7 +267,7 @@ class Reconciler:
         if failure is not None and run.id in self._build_log_told:  # not one of an earlier time
             self._tell_build(run, lock)
             error = {"code": "EnvironmentBuildFailed", "message": failure}
-            self._end(run, RunState.FAILED, f"Its environment could not be built: {failure}", error)
+            self._runs.endings.end(run, RunState.FAILED, f"Its environment could not be built: {failure}", error)
             del self._build_log_told[run.id]
             return
         self._builds.start(lock)
@@ -333,13 +337,16 @@ class Reconciler:
         def apply(stored: RunRecord) -> RunRecord:
             if stored.ended:
                 return stored
+            if stored.cancel_requested:  # it has stopped, though otherwise than by being asked
+                state = RunState.FAILED if stored.error else RunState.CANCELED
+                return rules.end(stored, state, reason=why.partition(";")[0], at=self._now(), error=stored.error)
             stored = stored._replace(handle=None, attempt=stored.attempt + 1, nodes=())
             until = "ends when there are nodes for it"
             if stored.state is RunState.QUEUED:
                 return rules.note(stored, why, at=self._now(), until=until)
             return rules.advance(stored, RunState.QUEUED, reason=why, at=self._now(), until=until)
 
-        self._change(run, apply)
+        self._runs.endings.change(run.workspace_id, run.id, apply)
 
     def _launch_queued(self, queued: list[Queued], launched: list[RunRecord]) -> None:
         for waiting in [run for run in queued if run.experiment == SERVICES]:  # they take no slot: they never end
@@ -359,8 +366,19 @@ class Reconciler:
         self._waiting.places = {run.id: place for place, run in enumerate(left, start=1)}
 
     def _launch_if_wanted(self, waiting: Queued, engine: Engine, nodes: Sequence[NodeHandle] | None = None) -> None:
-        run = self._stores.runs.get(waiting.workspace_id, waiting.id)
-        if run.ended or run.handle is not None:  # cancelled meanwhile
+        """First the run is noted as the engine's: from then on a cancel goes to its agent, and before then it ends it.
+
+        Were it the other way round, a run could be Canceled and its script start after that.
+        """
+        noted = False
+
+        def note(stored: RunRecord) -> RunRecord:
+            nonlocal noted
+            noted = not stored.ended and stored.handle is None
+            return stored._replace(handle={}) if noted else stored
+
+        run = self._stores.runs.change(waiting.workspace_id, waiting.id, note)
+        if not noted:  # cancelled meanwhile
             return
         self._launch(run, engine, "", nodes)
         self._served[run.experiment] = max(self._served.values(), default=0) + 1
@@ -379,10 +397,12 @@ class Reconciler:
             handle = engine.launch(JobSpec(run.id, work, tuple(nodes)))
         except OSError as failure:
             why = f"Its agent could not be started: {failure}"
-            self._end(run, RunState.FAILED, why, {"code": "LaunchFailed", "message": why})
+            self._runs.endings.end(run, RunState.FAILED, why, {"code": "LaunchFailed", "message": why})
             return
         self._tracked[run.id] = engine, handle
-        self._change(run, lambda stored: self._launched(stored, handle, reason))
+        run = self._change(run, lambda stored: self._launched(stored, handle, reason))
+        if run.cancel_requested and not run.ended:  # meanwhile
+            self._stop(run, engine)
 
     def _work(self, run: RunRecord) -> Work | Recovery:
         """What its agents are to do. Raises UserErrorException if that cannot be told from what was asked for."""
@@ -405,17 +425,13 @@ class Reconciler:
 
     def _refuse(self, run: RunRecord, why: str) -> None:
         reason = f"It cannot be launched: {why}"
-        self._end(run, RunState.FAILED, reason, {"code": "UserError", "message": reason})
+        self._runs.endings.end(run, RunState.FAILED, reason, {"code": "UserError", "message": reason})
 
     def _launched(self, run: RunRecord, handle: object, reason: str) -> RunRecord:
-        run = run._replace(handle=handle, launches=run.launches + 1, last_heard=self._now())  # type: ignore[arg-type]
+        if run.ended:  # its agent was quicker
+            return run
+        run = run._replace(handle=handle, launches=run.launches + 1, last_heard=self._steady())  # type: ignore[arg-type]
         return rules.note(run, reason, at=self._now()) if reason else run
-
-    def _end(self, run: RunRecord, state: RunState, reason: str, error: Mapping[str, object] | None) -> None:
-        def apply(stored: RunRecord) -> RunRecord:
-            return rules.end(stored, state, reason=reason, at=self._now(), error=error)
-
-        self._runs.ended(self._change(run, apply))
 
     def _change(self, run: RunRecord, how: Callable[[RunRecord], RunRecord]) -> RunRecord:
         return self._stores.runs.change(run.workspace_id, run.id, how)

@@ -12,21 +12,22 @@ from lapis.server.control.waiting import WaitingRuns
 
 
 class RunViews:
-    def __init__(self, waiting: WaitingRuns, sweeps: Sweeps, now: Callable[[], float]) -> None:
+    def __init__(
+        self, waiting: WaitingRuns, sweeps: Sweeps, now: Callable[[], float], steady: Callable[[], float]
+    ) -> None:
         self._waiting = waiting
         self._sweeps = sweeps
-        self._now = now
+        self._now, self._steady = now, steady
 
     def of(self, run: RunRecord) -> dict[str, Any]:
         body = run._replace(job=None, sweep=None).to_json()
         for ours in ("nonce", "handle", "job", "launches", "made_by"):
             body.pop(ours)
         body["sweep"] = None if run.sweep is None else run.sweep.spec
-        now = self._now()
-        body["status"] = rules.status(run, now)
+        body["status"] = rules.status(run, self._steady())
         body["started_at"] = run.started_at
         body["ended_at"] = run.ended_at
-        body["stages"] = rules.stages(run, now)
+        body["stages"] = rules.stages(run, self._now())
         body.pop("history")
         waiting = self._waiting.why(run) or self._sweeps.progress(run)
         if waiting is not None and body["stages"]:

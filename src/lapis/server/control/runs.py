@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import PlainValidator
@@ -29,6 +30,7 @@ from lapis.errors import Conflict, NotFound, UserErrorException
 from lapis.server.control.access import SERVER, Actor
 from lapis.server.control.bounds import DisplayName, Name, Text, Texts, Uses
 from lapis.server.control.computes import Computes
+from lapis.server.control.endings import Endings
 from lapis.server.control.events import Events, Follower
 from lapis.server.control.service_fronts import ServiceFronts
 from lapis.server.control.stores import Stores
@@ -81,14 +83,16 @@ class Runs:
         computes: Computes,
         fronts: ServiceFronts,
         now: Callable[[], float],
+        steady: Callable[[], float],
     ) -> None:
         self._stores = stores
         self._events = events
         self._builds = builds
         self._computes = computes
         self._fronts = fronts
-        self._now = now
+        self._now, self._steady = now, steady
         self._heard: dict[str, float] = {}
+        self.endings = Endings(stores, events, now, self._on_end)
 
     # -- made and found
 
@@ -104,23 +108,27 @@ class Runs:
     def make(self, workspace_id: str, many: list[NewRun], by: Actor = SERVER) -> list[RunRecord]:
         """As `create`, for the server's own runs too."""
         made = [self._begin(by, workspace_id, new) for new in many]
-        experiment = new_experiment(many[0].experiment, self._now())
-        kept = self._stores.runs.add_many(made, experiment)
-        for new in many:
-            self._stores.assets.note_use(workspace_id, new.run_id, new.uses)
+        kept = self._add(workspace_id, made, many)
         for run in kept:
             if run.sweep is not None:
                 self._events.search_begun(run)
-        self._made(kept)
+        self._stores.database.after_commit(partial(self._made, kept))
         return kept
 
     def add_trial(self, sweep: RunRecord, new: NewRun) -> RunRecord:
         """A run of a hyperparameter search. What it runs was checked with the search."""
         run = self._record(SERVER, sweep.workspace_id, new, sweep)
-        kept = self._stores.runs.add(run, new_experiment(new.experiment, self._now()))
-        self._stores.assets.note_use(sweep.workspace_id, new.run_id, new.uses)
-        self._made([kept])
-        return kept
+        kept = self._add(sweep.workspace_id, [run], [new])
+        self._made(kept)
+        return kept[0]
+
+    def _add(self, workspace_id: str, made: list[RunRecord], many: list[NewRun]) -> list[RunRecord]:
+        def along() -> None:
+            for new in many:
+                self._parent(workspace_id, new)  # again: it may have ended meanwhile, and nobody would end this one
+                self._stores.assets.note_use(workspace_id, new.run_id, new.uses)
+
+        return self._stores.runs.add_many(made, new_experiment(many[0].experiment, self._now()), along)
 
     def _made(self, runs: list[RunRecord]) -> None:
         for run in runs:
@@ -172,7 +180,7 @@ class Runs:
         if new.started:
             where = f"process {new.owner.pid} on {new.owner.host}" if new.owner else "its parent's process"
             run = rules.advance(run, RunState.RUNNING, reason=f"Logged from {where}", at=now)
-            return run._replace(last_heard=now if new.owner else None)
+            return run._replace(last_heard=self._steady() if new.owner else None)
         return run
 
     def _prepared(self, run: RunRecord, wanted: WantedEnvironment | None, now: float) -> RunRecord:
@@ -192,6 +200,8 @@ class Runs:
 
     def _tell_environment(self, run: RunRecord, wanted: WantedEnvironment) -> None:
         """The run's build log begins before anything is built, and its lock stays with it for good."""
+        if self.log_length(run.workspace_id, run.id, BUILD_LOG):
+            return  # the same request again, after a lost reply
         lock = self._builds.lock(wanted.lock)
         begin = preface(wanted.name, Resolved(lock, wanted.said))
         if run.state is not RunState.PREPARING:
@@ -252,7 +262,7 @@ class Runs:
         if not where.states:
             found, more = self._stores.runs.find(where, limit, cursor)
             return [self._fresh(run) for run in found], more
-        now, stored = self._now(), replace(where, states=rules.states_behind(where.states))
+        now, stored = self._steady(), replace(where, states=rules.states_behind(where.states))
         chosen: list[RunRecord] = []
         while True:
             page, cursor = self._stores.runs.find(stored, limit - len(chosen), cursor)
@@ -299,11 +309,12 @@ class Runs:
 
     def delete(self, workspace_id: str, run_id: str) -> None:
         """Remove an ended run and all below it, for good."""
-        family = [self.get(workspace_id, run_id), *self.descendants(workspace_id, run_id)]
-        live = [run.id for run in family if not run.ended]
-        if live:
-            raise Conflict(f"Run {live[0]} has not ended and cannot be deleted. Cancel it first.")
-        self._stores.runs.remove(workspace_id, [run.id for run in family])
+        with self._stores.database.write():
+            family = [self.get(workspace_id, run_id), *self.descendants(workspace_id, run_id)]
+            live = [run.id for run in family if not run.ended]
+            if live:
+                raise Conflict(f"Run {live[0]} has not ended and cannot be deleted. Cancel it first.")
+            self._stores.runs.remove(workspace_id, [run.id for run in family])
         for run in family:
             self._stores.files.forget(workspace_id, run.id)
 
@@ -325,85 +336,26 @@ class Runs:
             return run  # the script may call complete(); its exit status is what counts
         if run.sweep is not None and not run.ended:
             raise Conflict(f"Run {run_id} is a hyperparameter search: it ends when its runs have. cancel() stops it.")
-        return self._end(run, RunState.COMPLETED, "Completed by its owner")
+        return self.endings.end(run, RunState.COMPLETED, "Completed by its owner")
 
     def fail(
         self, workspace_id: str, run_id: str, message: str | None, code: str | None, *, by: Actor = SERVER
     ) -> RunRecord:
-        run = self._stores.runs.get(workspace_id, run_id)
         text = rules.check_text("error_details", message, limits.MESSAGE) or "fail() was called for this run."
         error = {"code": rules.check_text("error_code", code, limits.NAME) or "UserError", "message": text}
-        if run.job is None or run.handle is None:
-            return self._end(run, RunState.FAILED, text, error)
-
-        def mark(stored: RunRecord) -> RunRecord:
-            """The agent has the last word, and will find that the run has failed whatever the exit status is."""
-            if stored.ended:
-                return stored
-            return stored._replace(error=error, cancel_requested=stored.cancel_requested or by.kind == "user")
-
-        marked = self._stores.runs.change(workspace_id, run_id, mark)
-        self._events.wake()
-        return self._told(marked)
+        return self.endings.fail(workspace_id, run_id, error, stop=by.kind == "user")
 
     def cancel(self, workspace_id: str, run_id: str, reason: str = "cancel() was called") -> RunRecord:
         """Works in any state. A run that has ended stays as it ended."""
-        run = self._stores.runs.get(workspace_id, run_id)
-        if run.ended:
-            return run
-        if run.sweep is not None or (run.job is not None and run.handle is not None):
-
-            def ask(stored: RunRecord) -> RunRecord:
-                if stored.ended:
-                    return stored
-                asked = stored._replace(cancel_requested=True)
-                return rules.note(asked, f"Asked to stop: {reason}", at=self._now(), until="ends when it has stopped")
-
-            run = self._told(self._stores.runs.change(workspace_id, run_id, ask))
-            self._events.wake()
-            return run
-        return self._end(run, RunState.CANCELED, reason)
+        return self.endings.cancel(workspace_id, run_id, reason)
 
     def stop_early(self, run: RunRecord, rule: str) -> None:
         """Cancel a run of a search, and let it say for good which rule stopped it."""
+        self.endings.cancel(run.workspace_id, run.id, rule, stopped_by=rule)
 
-        def mark(stored: RunRecord) -> RunRecord:
-            return stored if stored.ended else rules.set_properties(stored, {STOPPED_BY: rule})
-
-        self._stores.runs.change(run.workspace_id, run.id, mark)
-        self.cancel(run.workspace_id, run.id, rule)
-
-    def sweep_ended(
-        self, run: RunRecord, state: RunState, reason: str, error: Mapping[str, Any] | None, facts: Mapping[str, str]
-    ) -> RunRecord:
-        self._stores.runs.change(run.workspace_id, run.id, lambda stored: stored._replace(
-            properties={**stored.properties, **facts}
-        ))  # fmt: skip
-        return self._end(run, state, reason, error)
-
-    def _end(self, run: RunRecord, state: RunState, reason: str, error: Mapping[str, Any] | None = None) -> RunRecord:
-        def apply(stored: RunRecord) -> RunRecord:
-            return rules.end(stored, state, reason=reason, at=self._now(), error=error)
-
-        return self.ended(self._stores.runs.change(run.workspace_id, run.id, apply))
-
-    def ended(self, run: RunRecord) -> RunRecord:
-        """A run has just ended: seal its files and let nothing below it linger."""
-        return self._settle(run, self._stores.runs.children(run.workspace_id, run.id))
-
-    def _settle(self, run: RunRecord, children: list[RunRecord]) -> RunRecord:
+    def _on_end(self, run: RunRecord) -> None:
         self._stores.files.seal(run.workspace_id, run.id)
         self._heard.pop(run.id, None)
-        for child in children:
-            if child.ended:
-                continue
-            if run.state is not RunState.COMPLETED:
-                self.cancel(run.workspace_id, child.id, f"its parent {run.id} ended early")
-            elif child.job is None:  # it lived in the parent's process, which is gone
-                self._end(child, RunState.COMPLETED, f"Its parent {run.id} completed")
-        if run.job is not None:
-            self._events.wake()  # its slot is free
-        return self._told(run)
 
     # -- reported
 
@@ -441,10 +393,7 @@ class Runs:
                 positions[f"journal:{stream}"] = position
             self._stores.files.put(workspace_id, run_id, named, self._now())
             lacking = self._lacking(workspace_id, run_id, header, positions)
-            run, ends_now = self._take_steps(workspace_id, run_id, {} if lacking else header)
-            children = self._stores.runs.children(workspace_id, run_id) if ends_now else []
-        if ends_now:
-            self._settle(run, children)
+            run = self._take_steps(workspace_id, run_id, {} if lacking else header)
         self._events.tell(run_id)
         if lacking:
             raise Conflict(f"Run {run_id} cannot end yet: {', '.join(lacking)}.", details={"positions": positions})
@@ -489,31 +438,28 @@ class Runs:
             position = self._stores.metrics.append(workspace_id, run_id, stream, position, end, fresh)
         return position
 
-    def _take_steps(self, workspace_id: str, run_id: str, header: Mapping[str, Any]) -> tuple[RunRecord, bool]:
-        """The run as it is then, and whether this ended it."""
-        now = self._now()
+    def _take_steps(self, workspace_id: str, run_id: str, header: Mapping[str, Any]) -> RunRecord:
+        """The run as it is then."""
+        heard = self._steady()
         if not (header.get("steps") or header.get("verdict")) and not self._tells_of_node(workspace_id, run_id, header):
             run = self._stores.runs.get(workspace_id, run_id)
             if not run.ended:
-                if now - self._heard.get(run_id, 0.0) > _HEARD_EVERY:
-                    self._stores.runs.heard(workspace_id, run_id, now)
-                self._heard[run_id] = now
-            return run, False
-        ends_now = False
+                if heard - self._heard.get(run_id, 0.0) > _HEARD_EVERY:
+                    self._stores.runs.heard(workspace_id, run_id, heard)
+                self._heard[run_id] = heard
+            return run
 
         def apply(stored: RunRecord) -> RunRecord:
-            nonlocal ends_now
             if stored.ended:
                 return stored
-            stored = _told_steps(stored._replace(last_heard=now), header.get("steps", []))
+            stored = _told_steps(stored._replace(last_heard=heard), header.get("steps", []))
             if header.get("node"):
                 stored = _told_node(stored, header["node"])
             if header.get("verdict"):
-                stored = _told_verdict(stored, header["verdict"], now)
-                ends_now = True
+                stored = _told_verdict(stored, header["verdict"], self._now())
             return stored
 
-        return self._stores.runs.change(workspace_id, run_id, apply), ends_now
+        return self.endings.change(workspace_id, run_id, apply)
 
     def _tells_of_node(self, workspace_id: str, run_id: str, header: Mapping[str, Any]) -> bool:
         """Whether a report says something of its node that it had not said before."""

@@ -35,14 +35,14 @@ class ServiceFronts:
         access: Access,
         events: Events,
         home: str,
-        now: Callable[[], float],
+        steady: Callable[[], float],
     ) -> None:
         self._stores = stores
         self._builds = builds
         self._access = access
         self._events = events
         self._sealer = Sealer(home)
-        self._now = now
+        self._steady = steady
         self.reports: dict[str, tuple[float, Mapping[str, Any]]] = {}  # what fronts said last, by run, and when
 
     # -- what they say
@@ -53,7 +53,7 @@ class ServiceFronts:
         if part is None:
             return None
         known = self.reports.get(run.id, (0.0, {}))[1]
-        self.reports[run.id] = (self._now(), told)
+        self.reports[run.id] = (self._steady(), told)
         before, after = ((each.get("front") or {}).get("state") for each in (known, told))
         if before != after or (known.get("front") or {}).get("error") != (told.get("front") or {}).get("error"):
             self._events.wake()
@@ -70,7 +70,7 @@ class ServiceFronts:
     def front(self, slot: Slot) -> Mapping[str, Any] | None:
         """What the front of a revision said a moment ago; None if it did not."""
         at, told = self.reports.get(slot.run or "", (0.0, {}))
-        return told.get("front") if self._now() - at < SILENT else None
+        return told.get("front") if self._steady() - at < SILENT else None
 
     def has_heard(self, service: ServiceRecord, version: str, slot: Slot) -> bool:
         """Whether the front of a revision has taken up what it is to know."""

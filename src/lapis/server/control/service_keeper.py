@@ -35,7 +35,7 @@ class ServiceKeeper:
         contents: Contents,
         computes: Computes,
         home: str,
-        now: Callable[[], float],
+        steady: Callable[[], float],
     ) -> None:
         self._stores = stores
         self._runs = runs
@@ -44,7 +44,7 @@ class ServiceKeeper:
         self._contents = contents
         self._computes = computes
         self._sockets = os.path.join(home, "services")
-        self._now = now
+        self._steady = steady
 
     def look_after(self) -> None:
         for service in self._stores.services.all():
@@ -68,7 +68,7 @@ class ServiceKeeper:
         if slot.state == BROKEN:
             return service
         if slot.run is None:
-            due = slot.restart_at is None or self._now() >= slot.restart_at
+            due = slot.restart_at is None or self._steady() >= slot.restart_at
             return self._start(service, name, version, slot) if due else service
         run = self._run(service, slot.run)
         if run is None or run.ended:
@@ -78,11 +78,12 @@ class ServiceKeeper:
     def _start(self, service: ServiceRecord, name: str, version: Version, slot: Slot) -> ServiceRecord:
         try:
             new = self._new_run(service, name, version, slot)
-            run = self._runs.make(service.workspace_id, [new])[0]
+            with self._stores.database.write():  # in one: a run that no slot names would serve for ever
+                run = self._runs.make(service.workspace_id, [new])[0]
+                service = self._set(service, name, slot, moves.started(slot, run.id))
         except AzureMLException as error:
             fault = {"code": error.code, "message": error.message}
             return self._set(service, name, slot, moves.failed(slot, fault))
-        service = self._set(service, name, slot, moves.started(slot, run.id))
         self._forget_old_runs(service, run.id)
         return service
 
@@ -101,7 +102,7 @@ class ServiceKeeper:
     def _ended(self, service: ServiceRecord, name: str, slot: Slot, run: RunRecord | None) -> ServiceRecord:
         error, why = _how_it_ended(run, self._fronts.reports.get(slot.run or "", (0.0, {}))[1])
         _log.warning("Service '%s' ended by itself: %s", service.name, why)
-        return self._set(service, name, slot, moves.ended(slot, error, why, self._now()))
+        return self._set(service, name, slot, moves.ended(slot, error, why, self._steady()))
 
     def _heard(self, service: ServiceRecord, name: str, slot: Slot) -> ServiceRecord:
         """The front of the wanted revision is ready: the one before it has handed over."""
@@ -110,7 +111,7 @@ class ServiceKeeper:
             return service
         run, told = slot.run, self._fronts.reports[slot.run][1]
         address = f"{told.get('host') or '127.0.0.1'}:{front.get('port')}"
-        now = self._now()
+        now = self._steady()
         return self._stores.services.change(service, lambda stored: moves.became_ready(stored, name, run, address, now))
 
     def _set(self, service: ServiceRecord, name: str, before: Slot, after: Slot) -> ServiceRecord:
@@ -182,7 +183,7 @@ class ServiceKeeper:
             run = self._run(service, each.run)
             if run is None or run.ended:
                 gone.append(each.run)
-            elif each.cancel_at is not None and self._now() >= each.cancel_at and not run.cancel_requested:
+            elif each.cancel_at is not None and self._steady() >= each.cancel_at and not run.cancel_requested:
                 self._runs.cancel(service.workspace_id, run.id, "a later revision has taken over")
         if gone:
             self._stores.services.change(service, lambda stored: moves.runs_gone(stored, gone))

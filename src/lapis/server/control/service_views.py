@@ -23,13 +23,13 @@ _LINE = 1000  # bytes of a line of a log, amply
 
 class ServiceViews:
     def __init__(
-        self, stores: Stores, fronts: ServiceFronts, waiting: WaitingRuns, host: str, now: Callable[[], float]
+        self, stores: Stores, fronts: ServiceFronts, waiting: WaitingRuns, host: str, steady: Callable[[], float]
     ) -> None:
         self._stores = stores
         self._fronts = fronts
         self._waiting = waiting
         self._host = host
-        self._now = now
+        self._steady = steady
 
     def of(self, service: ServiceRecord) -> dict[str, Any]:
         """Without its keys."""
@@ -105,7 +105,7 @@ class ServiceViews:
     def _stage(self, run: RunRecord | None, wanted: Slot) -> str:
         """What happens just now, in words."""
         if wanted.restart_at is not None and wanted.restarts:
-            left = max(0.0, wanted.restart_at - self._now())
+            left = max(0.0, wanted.restart_at - self._steady())
             return f"It ended by itself ({wanted.why}); start {wanted.restarts + 1} in {left:.0f} s"
         if run is None or not run.history:
             return "Waiting to be started"

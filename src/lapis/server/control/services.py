@@ -59,6 +59,7 @@ class Services:
         home: str,
         host: str,
         now: Callable[[], float],
+        steady: Callable[[], float],
     ) -> None:
         self._stores = stores
         self._contents = contents
@@ -68,9 +69,9 @@ class Services:
         self._sealer = Sealer(home)
         self._ports = Ports(host)
         self.host = host
-        self._now = now
+        self._now, self._steady = now, steady
         self._wake = events.wake
-        self._views = ServiceViews(stores, fronts, waiting, host, now)
+        self._views = ServiceViews(stores, fronts, waiting, host, steady)
 
     # -- deployed
 
@@ -107,7 +108,7 @@ class Services:
         now = self._now()
         service_id = str(uuid.uuid4())
         labels = _labels(new)._asdict()
-        slot = Slot(1, content, new.settings.of_version(), restart_at=now)
+        slot = Slot(1, content, new.settings.of_version(), restart_at=self._steady())
         service = ServiceRecord(
             id=service_id,
             workspace_id=workspace_id,
@@ -166,7 +167,7 @@ class Services:
     ) -> ServiceRecord:
         """With a next revision; without other content, of what there is."""
         content = content or service.versions[version].wanted.content
-        return moves.rolled(service, version, content, settings.of_version(), self._now())
+        return moves.rolled(service, version, content, settings.of_version(), self._steady())
 
     # -- found
 
@@ -220,7 +221,7 @@ class Services:
             port=self._ports.choose(self._taken()),
             place=f"{service.id[:8]}-{uuid.uuid4().hex[:4]}",
             traffic=share,
-            wanted=Slot(1, content, settings.of_version(), restart_at=self._now()),
+            wanted=Slot(1, content, settings.of_version(), restart_at=self._steady()),
             is_control=bool(change.is_control),
             **_relabeled(f"version '{version}'", Labels(), change)._asdict(),
         )
@@ -271,7 +272,7 @@ class Services:
                 f"Version '{version}' is the default one of '{name}' and cannot be deleted. Make another one the "
                 "default with update_version(..., is_default=True), or delete() the endpoint."
             )
-        return self.view(self._change(service, lambda stored: moves.version_deleted(stored, version, self._now())))
+        return self.view(self._change(service, lambda stored: moves.version_deleted(stored, version, self._steady())))
 
     def _changed_content(self, service: ServiceRecord, version: str, change: ServiceChange) -> Content | None:
         """What is to be served from now on; None: what is served now."""

@@ -10,6 +10,7 @@ from lapis.server.store.blobs import BlobFolder
 from lapis.server.store.database import Database
 from lapis.server.store.files import FileStore
 from lapis.server.store.metrics import MetricStore
+from lapis.server.store.requests import RequestStore
 from lapis.server.store.runs import RunStore
 from lapis.server.store.services import ServiceStore
 from lapis.server.store.snapshots import SnapshotStore
@@ -27,6 +28,7 @@ class Stores:
     assets: AssetStore
     services: ServiceStore
     blobs: BlobFolder
+    requests: RequestStore
 
 
 def open_stores(home: str) -> Stores:
@@ -43,4 +45,5 @@ def open_stores(home: str) -> Stores:
         assets=assets,
         services=ServiceStore(assets),
         blobs=blobs,
+        requests=RequestStore(database),
     )

@@ -54,8 +54,9 @@ _USER_ERRORS = "User errors were found in at least one of the child runs."  # as
 class _Live:
     """A search that has not ended: its board, and how far each of its runs has been read."""
 
-    def __init__(self, run: RunRecord, board: Board) -> None:
+    def __init__(self, run: RunRecord, board: Board, began: float) -> None:
         self.run = run
+        self.began = began  # by the steady clock
         self.board = board
         self.read: dict[str, int] = {}  # points of the primary metric, by the id of a run that has not ended
         self.told_best: tuple[int, float] | None = board.best
@@ -70,10 +71,12 @@ class _Live:
 
 
 class Sweeps:
-    def __init__(self, stores: Stores, runs: Runs, events: Events, now: Callable[[], float]) -> None:
+    def __init__(
+        self, stores: Stores, runs: Runs, events: Events, now: Callable[[], float], steady: Callable[[], float]
+    ) -> None:
         self._stores = stores
         self._runs = runs
-        self._now = now
+        self._now, self._steady = now, steady
         self._live: dict[Key, _Live] = {}
         self._homes: dict[str, set[Key]] = {}  # the searches that news of a run matter to, by its id
         self._begun: list[RunRecord] = []
@@ -123,7 +126,7 @@ class Sweeps:
     def _table(self, workspace_id: str, run_id: str, spec: Spec) -> list[dict[str, Any]]:
         children = self._children(workspace_id, run_id)
         found = self._stores.metrics.summaries(workspace_id, [child.id for child in children], spec.metric)
-        now, rows = self._now(), []
+        now, rows = self._steady(), []
         for child in children:
             summary = next(iter(found[child.id]), None)
             best = None if summary is None else summary["max" if spec.sign > 0 else "min"]
@@ -169,7 +172,7 @@ class Sweeps:
 
     def _seconds_until_due(self) -> float | None:
         """Until the first search has run for as long as it may; None if none is there."""
-        left = [live.board.seconds_left(self._now() - live.run.created_at) for live in self._live.values()]
+        left = [live.board.seconds_left(self._steady() - live.began) for live in self._live.values()]
         return min(left) + 0.01 if left else None
 
     def _one_pass(self) -> bool:
@@ -184,8 +187,8 @@ class Sweeps:
                 if key in self._live:
                     self._live[key].news.add(run_id)
                     due.add(key)
-        now = self._now()
-        due |= {key for key, live in self._live.items() if not live.board.seconds_left(now - live.run.created_at)}
+        now = self._steady()
+        due |= {key for key, live in self._live.items() if not live.board.seconds_left(now - live.began)}
         minded = [self._live[key] for key in sorted(due & self._live.keys())]
         cut_short = {live.run.id for live in minded if not self._guarded(live.run, self._go_on, live)}
         with self._lock:
@@ -227,7 +230,7 @@ class Sweeps:
         reason = " ".join(run.sweep.wrong) or _fault_of(run.sweep.spec)
         if reason:
             error = {"code": "UserError", "message": reason}
-            self._runs.sweep_ended(run, RunState.FAILED, f"The search cannot go on: {reason}", error, {})
+            self._runs.endings.end(run, RunState.FAILED, f"The search cannot go on: {reason}", error)
             return
         spec = check_spec(run.sweep.spec)
         self._homes.setdefault(run.id, set()).add(key)
@@ -237,7 +240,8 @@ class Sweeps:
                 self._homes.setdefault(child.id, set()).add(key)
         values = self._stores.metrics.numbers(run.workspace_id, [child.id for child in children], spec.metric)
         trials = [_trial(run.id, child, values[child.id]) for child in children]
-        live = _Live(run, board_of(spec, _sampler(spec), trials, self._earlier(run.workspace_id, spec)))
+        board = board_of(spec, _sampler(spec), trials, self._earlier(run.workspace_id, spec))
+        live = _Live(run, board, self._steady() - max(0.0, self._now() - run.created_at))
         live.read = {child.id: len(values[child.id]) for child in children if not child.ended}
         self._live[key] = live
         if not children:
@@ -291,7 +295,7 @@ class Sweeps:
 
     def _carry_out(self, live: _Live) -> None:
         while True:
-            decision = live.board.decide(self._now() - live.run.created_at, live.run.cancel_requested)
+            decision = live.board.decide(self._steady() - live.began, live.run.cancel_requested)
             for stop in decision.stop:
                 self._stop_trial(live, stop)
             for start in decision.start:
@@ -374,7 +378,7 @@ class Sweeps:
             error = {"code": end.code, "message": f"{_USER_ERRORS} {end.reason}. {self._why_failed(live)}"}
         self._say(live, f"{end.state}: {reason}")
         self._log_best(live, final=True)
-        self._runs.sweep_ended(live.run, RunState(end.state), reason, error, _facts(live, end.state))
+        self._runs.endings.end(live.run, RunState(end.state), reason, error, _facts(live, end.state))
         self._forget((live.run.workspace_id, live.run.id))
 
     def _why_failed(self, live: _Live) -> str:

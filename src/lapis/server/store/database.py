@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from sqlalchemy.exc import DatabaseError
 
 from lapis.errors import AzureMLException, Conflict, StorageFull
 
-HEAD = "0003"  # the newest migration; a test holds it equal to Alembic's own idea
+HEAD = "0004"  # the newest migration; a test holds it equal to Alembic's own idea
 
 
 class Database:
@@ -25,6 +25,7 @@ class Database:
         self._writing = threading.Lock()
         self._writer: Connection | None = None
         self._writes: int | None = None  # the thread that does
+        self._afterwards: list[Callable[[], object]] = []  # once what it writes is committed
         os.makedirs(os.path.dirname(path), exist_ok=True)
         self._engine = create_engine(
             f"sqlite:///{path}",
@@ -64,12 +65,24 @@ class Database:
             try:
                 self._writes = threading.get_ident()
                 driver.cursor().execute("BEGIN IMMEDIATE")
+                afterwards = self._afterwards = list[Callable[[], object]]()
                 yield connection
                 driver.commit()
             finally:
                 self._writes = None
                 driver.rollback()  # nothing, if it was committed
                 connection.rollback()
+        _do_all(afterwards)
+
+    def after_commit(self, work: Callable[[], object]) -> None:
+        """Do `work` once the transaction of this thread is committed, at once if there is none, and never if it fails.
+
+        For whatever others must not see before it is true, and for what is done again if it was not done.
+        """
+        if self._writes == threading.get_ident():
+            self._afterwards.append(work)
+        else:
+            work()
 
     @property
     def busy(self) -> bool:
@@ -106,6 +119,16 @@ class Database:
             there = connection.execute(text("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'")).first()
             row = connection.execute(text("SELECT version_num FROM alembic_version")).first() if there else None
             return str(row[0]) if row else None
+
+
+def _do_all(works: list[Callable[[], object]]) -> None:
+    """Each of them, though one before it failed."""
+    for number, work in enumerate(works):
+        try:
+            work()
+        except BaseException:
+            _do_all(works[number + 1 :])
+            raise
 
 
 def _configure(connection: sqlite3.Connection, _: object) -> None:

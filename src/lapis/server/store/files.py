@@ -74,8 +74,8 @@ class FileStore:
             try:
                 length = os.path.getsize(path)
             except FileNotFoundError:
-                if self._sealed(workspace_id, run_id, name):
-                    return offset + len(data)  # the run has ended and these bytes were taken before
+                if self._takes_no_more(workspace_id, run_id, name):
+                    return offset + len(data)
                 self._begin(workspace_id, run_id, name, at, aliases)
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 length = 0
@@ -147,12 +147,13 @@ class FileStore:
                     .on_conflict_do_update(index_elements=["run_pk", "name"], set_=row)
                 )
 
-    def _sealed(self, workspace_id: str, run_id: str, name: str) -> bool:
+    def _takes_no_more(self, workspace_id: str, run_id: str, name: str) -> bool:
+        """Whether these bytes were taken before and are sealed, or the run has ended: nobody would seal them."""
         with self._database.read() as connection:
             pk = _run_pk(connection, workspace_id, run_id)
-            query = select(run_files.c.hash, runs.c.state).join(runs, runs.c.pk == run_files.c.run_pk)
-            row = connection.execute(query.where(run_files.c.run_pk == pk, run_files.c.name == name)).first()
-        return row is not None and row.hash is not None
+            query = select(run_files.c.hash).where(run_files.c.run_pk == pk, run_files.c.name == name)
+            sealed = connection.execute(query).scalar() is not None
+            return sealed or bool(connection.execute(select(runs.c.ended).where(runs.c.pk == pk)).scalar())
 
     def _with_size(self, workspace_id: str, run_id: str, file: RunFile) -> RunFile:
         if file.hash is not None:

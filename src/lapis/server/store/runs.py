@@ -60,11 +60,15 @@ class RunStore:
         """Keep a new run and give it its number."""
         return self.add_many([run], experiment)[0]
 
-    def add_many(self, many: list[RunRecord], experiment: dict[str, Any]) -> list[RunRecord]:
-        """All of them, or none. The same create again (same nonces) is silent."""
+    def add_many(
+        self, many: list[RunRecord], experiment: dict[str, Any], along: Callable[[], None] = lambda: None
+    ) -> list[RunRecord]:
+        """All of them with what is done `along`, or none. The same create again (same nonces) is silent."""
         try:
             with self._database.write() as connection:
-                return [self._add(connection, run, experiment) for run in many]
+                added = [self._add(connection, run, experiment) for run in many]
+                along()
+                return added
         except _Known as known:
             return [self._as_known(run, known.run) for run in many]
 
@@ -124,6 +128,24 @@ class RunStore:
         """Those directly below, oldest first."""
         with self._database.read() as connection:
             return [_to_record(row) for row in _CHILDREN.all(connection, {"w": workspace_id, "r": run_id})]
+
+    def living_children(self, workspace_id: str, run_id: str) -> list[RunRecord]:
+        """Those directly below that have not ended, oldest first."""
+        with self._database.read() as connection:
+            return [_to_record(row) for row in _LIVING_CHILDREN.all(connection, {"w": workspace_id, "r": run_id})]
+
+    def left_behind(self) -> list[tuple[RunRecord, RunRecord]]:
+        """Runs that have not ended though their parent has, each after that parent."""
+        parent = runs.alias()
+        pairs = (
+            select(parent.c.id, runs.c.workspace_id, runs.c.id.label("child"))
+            .join(parent, (parent.c.workspace_id == runs.c.workspace_id) & (parent.c.id == runs.c.parent_id))
+            .where(runs.c.ended == literal_column("0"), parent.c.ended == literal_column("1"))
+            .order_by(runs.c.pk)
+        )
+        with self._database.read() as connection:
+            found = connection.execute(pairs).all()
+        return [(self.get(row.workspace_id, row.id), self.get(row.workspace_id, row.child)) for row in found]
 
     def count_active(self, workspace_id: str | None = None) -> int:
         """How many runs have not ended, without those that services live in."""
@@ -265,6 +287,12 @@ _WRITTEN = (*_COLUMNS, "state", "ended", "minded", "body")
 _ONE = Prepared(select(runs).where(runs.c.workspace_id == bindparam("w"), runs.c.id == bindparam("r")))
 _CHILDREN = Prepared(
     select(runs).where(runs.c.workspace_id == bindparam("w"), runs.c.parent_id == bindparam("r")).order_by(runs.c.pk)
+)
+_LIVING_CHILDREN = Prepared(
+    select(runs)
+    .where(runs.c.workspace_id == bindparam("w"), runs.c.parent_id == bindparam("r"))
+    .where(runs.c.ended == literal_column("0"))
+    .order_by(runs.c.pk)
 )
 _COUNT_UP = Prepared(
     update(experiments)

@@ -172,3 +172,17 @@ snapshots = Table(
     Column("size", BigInteger, nullable=False),
     Column("files", Integer, nullable=False),
 )
+
+# What changing requests were answered, for those that come again after a lost reply.
+requests = Table(
+    "requests",
+    metadata,
+    Column("pk", _KEY, primary_key=True),
+    Column("actor", String(400), nullable=False),
+    Column("identity", String(64), nullable=False),  # made by the client
+    Column("mark", String(64), nullable=False),  # of what was asked
+    Column("at", Float, nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("answer", Text, nullable=False),
+    UniqueConstraint("actor", "identity"),
+)
