@@ -12,6 +12,7 @@ import os
 import time
 from typing import Any, BinaryIO, Iterator, Mapping
 
+from lapis.client import unwritten
 from lapis.client.http_client import Client
 from lapis.domain import frames
 from lapis.domain.delivery import Losses
@@ -105,9 +106,11 @@ class Stream:
             return had, Losses([f"{self._what()} after its first {had:,} bytes ({error.strerror})"])
         if end < had:
             return end, Losses([f"{self._what()} after it was cut from {had:,} to {size:,} bytes"])
+        held = unwritten.lost_beside(self.path) if self.kind == "journal" else []
         if end < size:
-            return end, Losses([], [f"{self._what()} ends with {size - end:,} bytes of a line that was never finished"])
-        return end, Losses()
+            cut = f"{self._what()} ends with {size - end:,} bytes of a line that was never finished"
+            return end, Losses(held, [cut])
+        return end, Losses(held)
 
     def _what(self) -> str:
         return "What it logged" if self.kind == "journal" else str(self.label["name"])
