@@ -110,6 +110,9 @@ class Agent:
     def _live_here(self) -> Ended:
         """Prepare, launch and follow; how that ended on this node."""
         crew = Crew.read(self.folder)
+        if self.launch.verdict is not None:
+            self._follow_logs(crew or Crew([]))
+            return Ended(Verdict(**self.launch.verdict), time.time())
         try:
             if crew is None:
                 crew = self._prepare()
@@ -126,14 +129,17 @@ class Agent:
             if crew is not None:
                 crew.stop(STOP_GRACE)
             return Ended(cannot_start(error), time.time())
-        for name, path in crew.logs().items():
-            self.shipper.follow_log(name, path)
-        self.shipper.behind()  # has seen them all: one that is gone later was removed
+        self._follow_logs(crew)
         if self.resumed:
             self._ship(force=True)  # whether it was asked to stop meanwhile
         elif self.head:
             self.step("", f"{_what(self.work.job)} started: {_shown(crew)}")
         return self._follow(crew)
+
+    def _follow_logs(self, crew: Crew) -> None:
+        for name, path in crew.logs().items():
+            self.shipper.follow_log(name, path)
+        self.shipper.behind()  # has seen them all: one that is gone later was removed
 
     def _on_term(self, *_: object) -> None:
         self.cancel = True

@@ -61,6 +61,7 @@ class Launch(Value):
     lock: Mapping[str, Any] | None = None  # of its environment, as environments/values.py writes it
     environments: str | None = None  # the folder where they are built
     front: FrontLaunch | None = None
+    verdict: Mapping[str, Any] | None = None  # its processes were ended: only bring in what they left, and tell this
 
 
 @dataclass(frozen=True)
