@@ -437,6 +437,8 @@ class Runs:
             children = self._stores.runs.children(workspace_id, run_id) if ends_now else []
         if ends_now:
             self._settle(run, children)
+        elif header.get("verdict") and run.ended:  # told again, as there was no room to seal its files
+            self._stores.files.seal(workspace_id, run_id)
         self._events.tell(run_id)
         if lacking:
             raise Conflict(f"Run {run_id} cannot end yet: {', '.join(lacking)}.", details={"positions": positions})
