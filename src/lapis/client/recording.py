@@ -14,10 +14,11 @@ import threading
 import time
 from typing import Any, Callable, Mapping
 
-from lapis.client import unwritten
+from lapis.client import stored_record, unwritten
 from lapis.client.http_client import Client
 from lapis.client.journal import Journal
-from lapis.client.shipping import Shipper, spooled, whole_lines
+from lapis.client.shipping import Shipper, spooled
+from lapis.client.streams import whole_lines
 from lapis.domain import settings as settings_module
 from lapis.domain.delivery import Losses, not_delivered
 from lapis.domain.metrics import Point
@@ -49,6 +50,14 @@ class Recorder:
         if left is not None:
             held.keep(write, left)
 
+    def note_stored(self, name: str, digest: str) -> None:
+        """A file of the run's folders was stored before somebody came to collect it; that one is to know."""
+        raise NotImplementedError
+
+    def stored(self) -> dict[str, str]:
+        """Which ones were, by name, with the hash of what is stored."""
+        raise NotImplementedError
+
     def flush(self, seconds: float) -> None:
         """Return once the server has all that was logged so far; Unavailable if that takes longer."""
         raise NotImplementedError
@@ -67,6 +76,13 @@ class JobRecorder(Recorder):
         super().__init__(os.path.join(folder, "journal.jsonl"), os.path.join(folder, "files"))
         self._stream = os.environ.get("LAPIS_JOURNAL") or "journal"
         self._client, self._workspace_id, self._run_id = client, workspace_id, run_id
+        self._folder = folder
+
+    def note_stored(self, name: str, digest: str) -> None:
+        stored_record.add(self._folder, name, digest)
+
+    def stored(self) -> dict[str, str]:
+        return stored_record.read(self._folder)
 
     def flush(self, seconds: float) -> None:
         from lapis.domain import frames
@@ -136,6 +152,12 @@ class ProcessRecorder(Recorder):
                 later.using = self.using  # it is sent after the rest of this one
                 self._next = later
             return self._next
+
+    def note_stored(self, name: str, digest: str) -> None:
+        self.shipper.stored[name] = digest
+
+    def stored(self) -> dict[str, str]:
+        return self.shipper.stored
 
     def ship(self, patience: float = 0.0) -> None:
         beat = self.owner and time.monotonic() - self.last_report > _BEAT_EVERY

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from lapis.domain.launch import Assignment
 from lapis.engines import nodes
 from lapis.engines.base import Can, Handle, JobSpec, JobState, NodeHandle
+from lapis.environments import containers
 from lapis.errors import ComputeTargetException
 from lapis.machine import json_files, mounts, own_sources, processes, whole_files
 
@@ -116,6 +117,8 @@ class LocalEngine:
         started = [process for agent in _agents(handle) for process in (agent, *_processes(agent["folder"]))]
         living = [each["pid"] for each in started if processes.alive(each["pid"], each["started"])]
         processes.end_tree(f"AZUREML_RUN_ID={handle['job']}", living, grace=0.0)
+        for runtime, name in _containers(_agents(handle)):
+            containers.remove(runtime, name)  # what runs in one is not among our processes
         for agent in _agents(handle):
             mounts.detach_below(agent["folder"])
 
@@ -176,6 +179,11 @@ def _processes(folder: str) -> list[Mapping[str, Any]]:
         for path in glob.glob(os.path.join(glob.escape(folder), where, "process.json"))
     ]
     return [value for record in records for value in record.values() if isinstance(value, dict) and "pid" in value]
+
+
+def _containers(agents: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    crews = [json_files.read(os.path.join(agent["folder"], "crew.json")) or {} for agent in agents]
+    return [each["container"] for crew in crews for each in crew.get("members", ()) if each.get("container")]
 
 
 def _start_fork_server() -> subprocess.Popen[bytes]:
