@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import resource
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -110,3 +112,39 @@ def test_what_could_not_be_kept_until_the_end_is_told_in_the_verdict(
 def submitted(folder: str, signs: Path) -> Any:
     config = ScriptRunConfig(folder, "train.py", arguments=[str(signs)])
     return Experiment(Workspace.from_config(), "full").submit(config)
+
+
+def test_an_agent_without_descriptors_looks_after_its_script_again_when_there_are_some(
+    home: Home, script: Callable[..., str], signs: Path
+) -> None:
+    run = submitted(script(WAIT + "for i in range(1000): run.log('x', i)\nprint('said')\nsys.exit(3)\n"), signs)
+    until(lambda: (signs / "ready").exists())
+    job = home.path / "work" / run.id
+    agent = int(json.loads((job / "agent.json").read_text())["pid"])
+    soft, hard = resource.prlimit(agent, resource.RLIMIT_NOFILE)
+    resource.prlimit(agent, resource.RLIMIT_NOFILE, (0, hard))
+    (signs / "full").touch()
+    until(lambda: (job / "exit.json").exists())
+    until(lambda: "Too many open files" in (job / "agent.log").read_text())
+    resource.prlimit(agent, resource.RLIMIT_NOFILE, (soft, hard))
+    details = run.wait_for_completion(raise_on_error=False)
+    assert "exit code 3" in str(details["error"]) and "said" in run._text_of("user_logs/std_log.txt")
+    assert run.get_metrics("x")["x"] == list(range(1000))
+    assert not any("another one takes over" in stage["reason"] for stage in details["stages"])
+
+
+def test_a_script_without_descriptors_logs_all_the_same(finish: Callable[..., Any]) -> None:
+    code = """
+import resource
+from azureml.core import Run
+run = Run.get_context()
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+for number in range(100):
+    run.log("x", number)
+run.log_confusion_matrix("m", {"class_labels": ["a"], "matrix": [[1]]})
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+"""
+    run = finish(code)
+    assert run.get_status() == "Completed"
+    assert run.get_metrics("x")["x"] == list(range(100)) and "m" in run.get_metrics()

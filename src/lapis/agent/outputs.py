@@ -13,6 +13,7 @@ from lapis.client.collected import Collected, Stamp, opened, stamp
 from lapis.client.shipping import Shipper, spooled
 from lapis.domain.delivery import Losses
 from lapis.errors import AzureMLException, ServiceException
+from lapis.machine import file_times
 
 LOOK_EVERY = 1.0
 SETTLED_AFTER = 2.0  # a file that has not changed for so long is worth sending before the end
@@ -21,8 +22,8 @@ SETTLED_AFTER = 2.0  # a file that has not changed for so long is worth sending 
 class Outputs:
     """`logs/` is streamed as it grows. `outputs/` is sent when a file has settled, and all of it at the end.
 
-    What was sent before the end is compared by its content then: a file may have changed and not look so, through a
-    memory map, say.
+    What was sent before the end is compared by its content then, unless its times would tell of any change: a file may
+    have changed and not look so, through a memory map, say.
     """
 
     def __init__(self, shipper: Shipper, code: str, folder: str, watch: list[str], collect: bool = True) -> None:
@@ -35,10 +36,11 @@ class Outputs:
         self._found = Collected(code)
         self._seen: dict[str, tuple[Stamp | None, float]] = {}  # by name: how it looked, and since when
         self._sent: dict[str, Stamp] = {}  # by name: how it looked when it was sent, or was found to be as it was sent
-        self._compared: dict[str, Stamp | None] = {}  # at the end, when nobody is left who could change it unseen
+        self._compared: dict[str, Stamp | None] = {}  # by name: as it was when it is known to be what is stored
         self._next_look = 0.0
         self._sending: threading.Thread | None = None
         self._losses = Losses()
+        self._ended = False
 
     def look(self) -> None:
         """Quick: follow new logs, and let a thread of its own send outputs that have settled."""
@@ -83,7 +85,9 @@ class Outputs:
 
     def _compare_stored(self) -> None:
         """Of what was sent before the end, find out whether it is still the same."""
-        self._shipper.stored.update(stored_record.read(self._folder))
+        if not self._ended:  # from now on nobody but us stores anything
+            self._ended = True
+            self._shipper.stored.update(stored_record.read(self._folder))
         stored, found = self._shipper.stored, [file for folder in self._collect for file in self._found.files(folder)]
         known = [(name, path) for name, path in found if name in stored and self._compared.get(name) != stamp(path)]
         with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
@@ -107,17 +111,20 @@ class Outputs:
     def _send_all(self, items: list[tuple[str, str]]) -> None:
         try:
             self._losses += self._shipper.send_spool(self._spool)
+            self._shipper.stored.update(stored_record.read(self._folder))  # the script may have brought in some itself
             for name, path in items:
                 self._send(name, path)
         except (OSError, AzureMLException, ServiceException):
             pass  # the server is away, or a file changed: there will be another look
 
     def _send(self, name: str, path: str) -> None:
+        tells = file_times.tell_from_now_on(path)
         before = stamp(path)
         digest = self._shipper.put_collected(name, path, self._code)
         stored_record.add(self._folder, name, digest)
         if before is not None:
             self._sent[name] = before
+            self._compared[name] = before if tells else None
 
 
 def _digest(path: str, root: str) -> tuple[str, Stamp | None]:
