@@ -343,3 +343,16 @@ write("logs/z", "another")
     found = {run._text_of(name) for name in run.get_file_names() if name.startswith("logs/")}
     assert found == {"a file", "in a folder", "another"}
     assert "'logs/x/y' is stored as" in warnings_of(run)[0]
+
+
+def test_a_log_that_becomes_a_link_out_of_the_run_stays_as_it_was(finish: Submit, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("hidden" * 100)
+    code = f"""
+write("logs/x", "a file")
+stored("logs/x", 6)
+os.remove("logs/x")
+os.symlink({str(tmp_path / "secret")!r}, "logs/x")
+"""
+    run = finish(WAIT + code)
+    assert run.get_status() == "Completed" and run._text_of("logs/x") == "a file"
+    assert "'logs/x' is a link out of the run" in warnings_of(run)[0]

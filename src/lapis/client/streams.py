@@ -63,7 +63,7 @@ class Stream:
 
     def behind(self) -> bool:
         try:
-            found = os.stat(self.path)
+            found = self._status()
         except OSError:
             return False
         if not stat.S_ISREG(found.st_mode):
@@ -91,7 +91,7 @@ class Stream:
         self.behind()
         had = self.position or 0
         try:
-            with open(self.path, "rb") as file:
+            with self._opened() as file:
                 size = os.fstat(file.fileno()).st_size
                 end = _after_last_line(file, size) if self.kind == "journal" else size
         except OSError as error:
@@ -106,6 +106,12 @@ class Stream:
             cut = f"{self._what()} ends with {size - end:,} bytes of a line that was never finished"
             return end, Losses(held, [cut])
         return end, Losses(held)
+
+    def _opened(self) -> BinaryIO:
+        return open(self.path, "rb")
+
+    def _status(self) -> os.stat_result:
+        return os.stat(self.path)
 
     def _begin_anew(self) -> None:
         self.position, self.anew = 0, True
@@ -140,12 +146,22 @@ class WatchedLog(Stream):
         super()._begin_anew()
         self._forget_sent()
 
+    def _opened(self) -> BinaryIO:
+        return opened(self.path, self._root)
+
+    def _status(self) -> os.stat_result:
+        found = os.lstat(self.path)
+        if stat.S_ISLNK(found.st_mode):
+            with self._opened() as file:
+                return os.fstat(file.fileno())
+        return found
+
     def piece(self, most: int, end: int | None = None) -> bytes:
         self._pending = b""
         if self.position is None:
             return b""
         try:
-            with opened(self.path, self._root) as file:
+            with self._opened() as file:
                 size = os.fstat(file.fileno()).st_size
                 if not self._goes_on(file, size):
                     self._begin_anew()
@@ -188,7 +204,7 @@ class WatchedLog(Stream):
 
         digest, left = hashlib.sha256(), self.position or 0
         try:
-            with opened(self.path, self._root) as file:
+            with self._opened() as file:
                 while left > 0:
                     chunk = file.read(min(1 << 20, left))
                     if not chunk:

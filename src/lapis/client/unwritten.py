@@ -56,8 +56,10 @@ class Unwritten:
             self._writes.append((write, data))
             self._held += len(data)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._retry, name="lapis-unwritten", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._retry, name="lapis-unwritten", daemon=True)
+                with contextlib.suppress(RuntimeError):  # no more threads, or the interpreter ends: `finish` writes it
+                    thread.start()
+                    self._thread = thread
 
     def finish(self, seconds: float) -> list[str]:
         """Nothing more is to come: wait so long for room; what is lost then, in words."""
