@@ -37,6 +37,7 @@ from lapis.agent import (
 from lapis.agent.crew import Crew, Ended, Member
 from lapis.agent.data import Canceled
 from lapis.agent.outputs import Outputs
+from lapis.agent.own_log import say, tell_user
 from lapis.agent.recover import recover
 from lapis.agent.verdict import Verdict, canceled, cannot_start, last_lines, timed_out
 from lapis.client.http_client import Client, JobEndpoint
@@ -110,6 +111,9 @@ class Agent:
     def _live_here(self) -> Ended:
         """Prepare, launch and follow; how that ended on this node."""
         crew = Crew.read(self.folder)
+        if self.launch.verdict is not None:
+            self._follow_logs(crew or Crew([]))
+            return Ended(Verdict(**self.launch.verdict), time.time())
         try:
             if crew is None:
                 if self.cancel:
@@ -128,14 +132,17 @@ class Agent:
             if crew is not None:
                 crew.stop(STOP_GRACE)
             return Ended(cannot_start(error), time.time())
-        for name, path in crew.logs().items():
-            self.shipper.follow_log(name, path)
-        self.shipper.behind()  # has seen them all: one that is gone later was removed
+        self._follow_logs(crew)
         if self.resumed:
             self._ship(force=True)  # whether it was asked to stop meanwhile
         elif self.head:
             self.step("", f"{_what(self.work.job)} started: {_shown(crew)}")
         return self._follow(crew)
+
+    def _follow_logs(self, crew: Crew) -> None:
+        for name, path in crew.logs().items():
+            self.shipper.follow_log(name, path)
+        self.shipper.behind()  # has seen them all: one that is gone later was removed
 
     def _on_term(self, *_: object) -> None:
         self.cancel = True
@@ -222,8 +229,8 @@ class Agent:
                 self.shipper.deliver(ends, {"node": told}, patience=30.0)
             except NotFound:
                 return
-            except (ServiceException, AzureMLException) as error:
-                print(f"{time.strftime('%F %T')} not delivered yet: {error}", flush=True)
+            except (ServiceException, AzureMLException, OSError) as error:
+                say(f"not delivered yet: {error}")
                 continue
             self.told = told
             return
@@ -231,8 +238,7 @@ class Agent:
     def _bring_in_own_files(self) -> list[str]:
         _, losses = self.outputs.collect()
         for notice in [*losses.notices, *data.take_back(self.work, self.code, self.folder, self.shipper.client)]:
-            with open(self.log, "a") as file:
-                file.write(f"Lapis: {notice}\n")
+            tell_user(self.log, notice)
         return losses.lost
 
     def _of_all_nodes(self, verdict: Verdict) -> Verdict:
@@ -296,7 +302,9 @@ class Agent:
         watch = hanging.SilenceWatch(crew, self.journal, hanging.seconds(self.work.job))
         limit = self.work.job.max_seconds or 0.0
         until = (crew.began() or time.monotonic()) + limit if limit else None
-        while True:
+
+        def look() -> Ended | None:
+            nonlocal stopped
             if watch.look():
                 distributed.let_go_of_idle_workers(self.work.job, crew, watch, self.told, self.others)
                 self._tell_of_silence(crew, watch)
@@ -313,10 +321,18 @@ class Agent:
                     self._tell(ended)  # first: the other nodes need not go on
                 crew.stop(STOP_GRACE)  # whoever is left: the ranks of a failed one, and parameter servers
                 return stopped or ended
-            if stopped is not None and not crew.alive():
-                return stopped
-            self._ship()
-            crew.wait(LOOK_EVERY)
+            return stopped if stopped is not None and not crew.alive() else None
+
+        while True:
+            try:
+                found = look()
+                if found is not None:
+                    return found
+                self._ship()
+                crew.wait(LOOK_EVERY)
+            except OSError as error:  # no descriptors left, say: the script goes on, and so do we
+                say(f"cannot look after the script: {error}")
+                time.sleep(1.0)
 
     def _tell_of_silence(self, crew: Crew, watch: hanging.SilenceWatch) -> None:
         """If all nodes seem to hang: say so, with where each process stands; and when they go on, say that."""
@@ -357,19 +373,19 @@ class Agent:
         now = time.monotonic()
         if now < self.quiet_until:
             return
-        self.outputs.look()
-        due = now - self.last_report > self._beat()
-        news = self.front is not None and self.front.changed()
-        if not (force or due or news or self.steps or self.shipper.behind()):
-            return
         try:
+            self.outputs.look()
+            due = now - self.last_report > self._beat()
+            news = self.front is not None and self.front.changed()
+            if not (force or due or news or self.steps or self.shipper.behind()):
+                return
             header: dict[str, Any] = {"steps": self.steps}
             if self.place.count > 1:
                 header["node"] = self.told
             if self.front is not None:
                 header["service"] = self.front.told()
             reply = self.shipper.report(header, patience=0.0)
-        except (Unavailable, ServiceException, AzureMLException) as error:
+        except (Unavailable, ServiceException, AzureMLException, OSError) as error:
             if isinstance(error, NotFound):
                 self.cancel = self.over = True  # the run was deleted: nobody wants it any more
             self.quiet_until = now + 0.5  # the files on disk are the spool
@@ -377,10 +393,10 @@ class Agent:
         self.last_report = now
         self.steps = []
         self.others = reply.get("nodes") or []
-        if self.front is not None and reply.get("service"):
-            self.front.take_up(reply["service"])
         self.over = reply["state"] in ("Canceled", "Failed", "Completed")
         self.cancel = self.cancel or reply["cancel"] or self.over
+        if self.front is not None and reply.get("service"):
+            self.front.take_up(reply["service"])
 
     def _beat(self) -> float:
         if self.front is not None:
@@ -394,10 +410,12 @@ class Agent:
         if self.cancel or self.outputs.backlog() + self.shipper.backlog() > MUCH:
             self._ship(force=True)  # it takes a while, and whoever cancels must know that nothing but that goes on
         deadline = time.monotonic() + GIVE_UP_AFTER
-        data.end_streams(self.folder)
-        not_taken_back = data.take_back(self.work, self.code, self.folder, self.shipper.client)
+        not_taken_back: list[str] | None = None
         while True:
             try:
+                if not_taken_back is None:
+                    data.end_streams(self.folder)
+                    not_taken_back = data.take_back(self.work, self.code, self.folder, self.shipper.client)
                 files, losses = self.outputs.collect()
                 ends, of_streams = self.shipper.settle(patience=30.0)
                 losses += of_streams
@@ -413,8 +431,8 @@ class Agent:
                 break
             except NotFound:  # the run was deleted meanwhile
                 break
-            except (ServiceException, AzureMLException) as error:
-                print(f"{time.strftime('%F %T')} not delivered yet: {error}", flush=True)
+            except (ServiceException, AzureMLException, OSError) as error:
+                say(f"not delivered yet: {error}")
                 if time.monotonic() > deadline:
                     return  # the next server of this home starts an agent here again
                 time.sleep(2.0)

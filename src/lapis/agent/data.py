@@ -20,7 +20,7 @@ from lapis.files.layout import Say, lay_out_files
 from lapis.files.object_store import bring_all
 from lapis.files.sources import resolve
 from lapis.files.streaming import Stream, end_below, folder_here, offer
-from lapis.machine import mounts
+from lapis.machine import mounts, shortages
 from lapis.machine.whole_files import replacing
 
 Streamed = Callable[[DatasetInput, list[File], str], list[File]]  # an input's files, those that are at their mount
@@ -120,6 +120,8 @@ def _upload(wanted: Reference | Output, code: str, folder: str) -> list[str]:
         try:
             _copy(source, os.path.join(_folder_of(wanted), name), wanted.overwrite)
         except (OSError, UserErrorException) as error:
+            if shortages.of_room(error):
+                raise  # it is tried again when there is room
             reason = getattr(error, "message", error)
             notices.append(f"{name} of '{wanted.name}' could not be uploaded to its datastore: {reason}")
     return notices

@@ -59,7 +59,10 @@ def _settle(folder: str) -> None:
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.chdir(folder)
-    log = os.open("agent.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        log = os.open("agent.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError:
+        log = os.open(os.devnull, os.O_WRONLY)  # a disk without room: the run matters, not what is said of it
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(source, target)

@@ -6,17 +6,19 @@ straight to a file, so it does not need the agent to live either.
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from lapis.machine import json_files, networks, processes
+from lapis.machine import json_files, networks, processes, whole_files
 
 _ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of Linux' prctl
+_TOLD = ("process.json", "exit.json")  # what the keeper writes
+_LONGEST = 1024  # bytes of each of them, for which room is kept
 
 
 def start(
@@ -24,15 +26,18 @@ def start(
 ) -> None:
     """Start the script and return once `process.json` (or, if it could not start, `exit.json`) is there.
 
+    The room for both is taken before: a disk that fills up later changes nothing about how the script ended.
     An agent that was killed at this point leaves a keeper that is about to write one of them: its script is the one.
     """
-    if any(os.path.exists(os.path.join(folder, name)) for name in ("process.json", "exit.json")):
+    if any(os.path.exists(os.path.join(folder, name)) for name in _TOLD):
         return
     mark = os.path.join(folder, "launching")
     if os.path.exists(mark) and _comes_soon(folder):
         return
     with open(mark, "w"):
         pass
+    for name in _TOLD:
+        whole_files.reserve(os.path.join(folder, name), _LONGEST)
     ready, tell = os.pipe()
     keeper = os.fork()
     if keeper == 0:
@@ -50,7 +55,7 @@ def _comes_soon(folder: str) -> bool:
     """Whether a keeper of an earlier agent tells within a moment that it started the script, or could not."""
     deadline = time.monotonic() + 3.0
     while time.monotonic() < deadline:
-        if any(os.path.exists(os.path.join(folder, name)) for name in ("process.json", "exit.json")):
+        if any(os.path.exists(os.path.join(folder, name)) for name in _TOLD):
             return True
         time.sleep(0.02)
     return False
@@ -194,14 +199,16 @@ def _oom_kills() -> int:
 
 
 def _write(folder: str, name: str, value: Mapping[str, Any]) -> None:
-    """Whole or not at all, whatever happens. On a full disk, again and again: the verdict is worth the wait."""
+    """Whole or not at all, whatever happens: in the room that was reserved, else again and again until there is some.
+
+    Nothing is said of a failure: what the agent and its keeper say goes to the same disk, and saying it would fail too.
+    """
     path = os.path.join(folder, name)
     while True:
         try:
-            json_files.write(path, value)
+            whole_files.write_reserved(path, json.dumps(value).encode())
             return
         except FileNotFoundError:
             return  # the folder is gone: the run was ended for good, and nobody asks any more
-        except OSError as error:
-            print(f"{path} could not be written: {error}", file=sys.stderr, flush=True)
+        except OSError:
             time.sleep(1.0)

@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+from lapis.client import stored_record
+from lapis.client.collected import Collected, Stamp, opened, stamp
 from lapis.client.shipping import Shipper, spooled
 from lapis.domain.delivery import Losses
-from lapis.domain.tree import check_path
-from lapis.errors import AzureMLException, ServiceException, UserErrorException
+from lapis.errors import AzureMLException, ServiceException
+from lapis.machine import file_times
 
 LOOK_EVERY = 1.0
 SETTLED_AFTER = 2.0  # a file that has not changed for so long is worth sending before the end
 
 
 class Outputs:
-    """`logs/` is streamed as it grows. `outputs/` is sent when a file has settled, and all of it at the end."""
+    """`logs/` is streamed as it grows. `outputs/` is sent when a file has settled, and all of it at the end.
+
+    What was sent before the end is compared by its content then, unless its times would tell of any change: a file may
+    have changed and not look so, through a memory map, say.
+    """
 
     def __init__(self, shipper: Shipper, code: str, folder: str, watch: list[str], collect: bool = True) -> None:
         self._shipper = shipper
         self._watch = watch  # folders that are streamed
         self._collect = ["outputs"] if collect else []
         self._code = code
+        self._folder = folder
         self._spool = os.path.join(folder, "files")
-        self._sent: dict[str, tuple[int, int]] = {}  # name -> size and time of what the server has
+        self._found = Collected(code)
+        self._seen: dict[str, tuple[Stamp | None, float]] = {}  # by name: how it looked, and since when
+        self._sent: dict[str, Stamp] = {}  # by name: how it looked when it was sent, or was found to be as it was sent
+        self._compared: dict[str, Stamp | None] = {}  # by name: as it was when it is known to be what is stored
         self._next_look = 0.0
         self._sending: threading.Thread | None = None
         self._losses = Losses()
-        self._unnameable: set[str] = set()
+        self._ended = False
 
     def look(self) -> None:
         """Quick: follow new logs, and let a thread of its own send outputs that have settled."""
@@ -39,14 +51,21 @@ class Outputs:
         self._follow_logs()
         if self._sending is not None and self._sending.is_alive():
             return
-        settled = [(name, path) for name, path in self._unsent() if _age(path) > SETTLED_AFTER]
+        settled = [(name, path) for name, path in self._unsent() if self._unchanged_for(name, path) >= SETTLED_AFTER]
         if settled or spooled(self._spool):
             self._sending = threading.Thread(target=self._send_all, args=(settled,), daemon=True)
             self._sending.start()
 
+    def _unchanged_for(self, name: str, path: str) -> float:
+        """Seconds since it was first seen as it is. By our own clock: its times are what somebody set them to."""
+        now, before = stamp(path), self._seen.get(name)
+        if before is None or before[0] != now:
+            before = self._seen[name] = now, time.monotonic()
+        return time.monotonic() - before[1]
+
     def backlog(self) -> int:
         """How many bytes are not sent yet."""
-        return sum(stamp[0] for stamp in (_stamp(path) for _, path in self._unsent()) if stamp)
+        return sum(found.size for found in (stamp(path) for _, path in self._unsent()) if found)
 
     def collect(self) -> tuple[dict[str, bytes], Losses]:
         """Everything not sent yet: large files go now, small ones are returned for the last report."""
@@ -56,75 +75,65 @@ class Outputs:
         small: dict[str, bytes] = {}
         self._losses += self._shipper.send_spool(self._spool)
         lost: list[str] = []
+        self._compare_stored()
         for name, path in self._unsent():
-            stamp, losses = _stamp(path), self._shipper.put_or_keep(name, path, small)
+            before, losses = stamp(path), self._shipper.put_or_keep(name, path, small, self._code)
             lost += losses.lost
-            if stamp is not None and name not in small and not losses.lost:
-                self._sent[name] = stamp
-        odd = [
-            f"{name!r} could not be stored: no run can have a file of that name" for name in sorted(self._unnameable)
-        ]
-        return small, self._losses + Losses(lost, odd)
+            if before is not None and name not in small and not losses.lost:
+                self._sent[name] = before
+        return small, self._losses + Losses(lost, list(self._found.notices.values()))
+
+    def _compare_stored(self) -> None:
+        """Of what was sent before the end, find out whether it is still the same."""
+        if not self._ended:  # from now on nobody but us stores anything
+            self._ended = True
+            self._shipper.stored.update(stored_record.read(self._folder))
+        stored, found = self._shipper.stored, [file for folder in self._collect for file in self._found.files(folder)]
+        known = [(name, path) for name, path in found if name in stored and self._compared.get(name) != stamp(path)]
+        with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+            digests = threads.map(lambda file: _digest(file[1], self._code), known)
+            for (name, _), (digest, looked) in zip(known, digests, strict=True):
+                if looked is not None and digest == stored[name]:
+                    self._sent[name] = looked
+                else:
+                    self._sent.pop(name, None)
+                self._compared[name] = looked
 
     def _follow_logs(self) -> None:
         for folder in self._watch:
-            for name, path in self._files(folder):
-                self._shipper.follow_log(name, path, may_go=True)
+            for name, path in self._found.files(folder):
+                self._shipper.watch_log(name, path, self._code)
 
     def _unsent(self) -> list[tuple[str, str]]:
-        found = [file for folder in self._collect for file in self._files(folder)]
-        return [(name, path) for name, path in found if self._sent.get(name) != _stamp(path)]
-
-    def _files(self, folder: str) -> list[tuple[str, str]]:
-        """What lies below `folder` and can be stored; names that no run can have are remembered."""
-        found = _regular_files(self._code, folder)
-        self._unnameable.update(name for name, _ in found if not _nameable(name))
-        return [(name, path) for name, path in found if name not in self._unnameable]
+        found = [file for folder in self._collect for file in self._found.files(folder)]
+        return [(name, path) for name, path in found if self._sent.get(name) != stamp(path)]
 
     def _send_all(self, items: list[tuple[str, str]]) -> None:
         try:
             self._losses += self._shipper.send_spool(self._spool)
+            self._shipper.stored.update(stored_record.read(self._folder))  # the script may have brought in some itself
             for name, path in items:
                 self._send(name, path)
         except (OSError, AzureMLException, ServiceException):
             pass  # the server is away, or a file changed: there will be another look
 
     def _send(self, name: str, path: str) -> None:
-        stamp = _stamp(path)
-        self._shipper.put_file(name, path)
-        if stamp is not None:
-            self._sent[name] = stamp
+        tells = file_times.tell_from_now_on(path)
+        before = stamp(path)
+        digest = self._shipper.put_collected(name, path, self._code)
+        stored_record.add(self._folder, name, digest)
+        if before is not None:
+            self._sent[name] = before
+            self._compared[name] = before if tells else None
 
 
-def _regular_files(code: str, folder: str) -> list[tuple[str, str]]:
-    """What lies below `folder`, by the name it has in the run. Links are not followed: they may lead anywhere."""
-    found = []
-    for where, _, names in os.walk(os.path.join(code, folder)):
-        for leaf in sorted(names):
-            path = os.path.join(where, leaf)
-            name = os.path.relpath(path, code).replace(os.sep, "/")
-            if not os.path.islink(path) and os.path.isfile(path):
-                found.append((name, path))
-    return found
-
-
-def _nameable(name: str) -> bool:
+def _digest(path: str, root: str) -> tuple[str, Stamp | None]:
+    """The hash of what lies there, and how it looked before."""
+    before, digest = stamp(path), hashlib.sha256()
     try:
-        check_path(name)
-    except UserErrorException:
-        return False
-    return True
-
-
-def _stamp(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return status.st_size, status.st_mtime_ns
-
-
-def _age(path: str) -> float:
-    """Seconds since it was last written; of one that is gone, none."""
-    stamp = _stamp(path)
-    return 0.0 if stamp is None else time.time() - stamp[1] / 1e9
+        with opened(path, root) as file:
+            for chunk in iter(lambda: file.read(1 << 20), b""):
+                digest.update(chunk)
+    except OSError:
+        return "", None
+    return digest.hexdigest(), before

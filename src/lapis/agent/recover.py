@@ -6,6 +6,8 @@ import os
 import shutil
 import time
 
+from lapis.agent.own_log import say
+from lapis.client import unwritten
 from lapis.client.http_client import Client, JobEndpoint
 from lapis.client.shipping import Shipper
 from lapis.domain.delivery import Losses, not_delivered
@@ -31,9 +33,10 @@ def recover(recovery: Recovery) -> None:
             break
         except NotFound:  # the run was deleted meanwhile
             break
-        except (AzureMLException, ServiceException) as error:
-            print(f"not delivered yet: {error}", flush=True)
+        except (AzureMLException, ServiceException, OSError) as error:
+            say(f"not delivered yet: {error}")
             time.sleep(2.0)
     shutil.rmtree(owner.spool, ignore_errors=True)
+    unwritten.remove_marks(owner.journal)
     if os.path.exists(owner.journal):
         os.remove(owner.journal)

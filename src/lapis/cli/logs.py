@@ -73,6 +73,8 @@ def follow(run: Any, name: str, quiet: bool, write: Callable[[bytes], Any] | Non
             held_back = just_queued(view)
             if not offset and not seen["length"] and not held_back:
                 told = _tell_wait(view, told)
+            if seen["length"] < offset:  # its script began it anew
+                offset = 0
             if seen["length"] > offset:
                 offset += _read_from(run, name, offset, take)
             if view["status"] in ENDED:

@@ -6,6 +6,7 @@ Inside a job the agent ships, and there is nothing to do here but to write.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import shutil
 import sys
@@ -13,9 +14,11 @@ import threading
 import time
 from typing import Any, Callable, Mapping
 
+from lapis.client import stored_record, unwritten
 from lapis.client.http_client import Client
 from lapis.client.journal import Journal
-from lapis.client.shipping import Shipper, spooled, whole_lines
+from lapis.client.shipping import Shipper, spooled
+from lapis.client.streams import whole_lines
 from lapis.domain import settings as settings_module
 from lapis.domain.delivery import Losses, not_delivered
 from lapis.domain.metrics import Point
@@ -36,17 +39,34 @@ class Recorder:
     def record(self, kind: str, name: str, value: Any, step: int | None = None, run_id: str = "") -> None:
         self.journal.append(Point(kind, time.time(), name, value, step, run_id))
 
-    def spool(self, run_id: str, name: str, write: Callable[[str], None]) -> None:
-        """Keep a file for a run: `write` puts it at the path it is given; it counts once it is complete."""
-        folder = os.path.join(self.files, run_id)
-        os.makedirs(folder, exist_ok=True)
-        unfinished = os.path.join(folder, f".{name}")  # keeps the extension, which plots go by
-        write(unfinished)
-        os.replace(unfinished, os.path.join(folder, name))
+    def spool(self, run_id: str, name: str, content: bytes) -> None:
+        """Keep a file for a run: on disk or, while that has no room, in memory. It counts once it is complete."""
+        path, held = os.path.join(self.files, run_id, name), self.journal.unwritten
+
+        def write(data: bytes) -> bytes | None:
+            return None if _written(path, data) else data
+
+        left = content if held else write(content)
+        if left is not None:
+            held.keep(write, left)
+
+    def note_stored(self, name: str, digest: str) -> None:
+        """A file of the run's folders was stored before somebody came to collect it; that one is to know."""
+        raise NotImplementedError
+
+    def stored(self) -> dict[str, str]:
+        """Which ones were, by name, with the hash of what is stored."""
+        raise NotImplementedError
 
     def flush(self, seconds: float) -> None:
         """Return once the server has all that was logged so far; Unavailable if that takes longer."""
         raise NotImplementedError
+
+    def _wait_for_room(self, deadline: float) -> None:
+        while self.journal.unwritten:
+            if time.monotonic() > deadline:
+                raise Unavailable(f"What was logged is held in memory: there is no room for {self.journal.path}.")
+            time.sleep(0.05)
 
 
 class JobRecorder(Recorder):
@@ -56,14 +76,22 @@ class JobRecorder(Recorder):
         super().__init__(os.path.join(folder, "journal.jsonl"), os.path.join(folder, "files"))
         self._stream = os.environ.get("LAPIS_JOURNAL") or "journal"
         self._client, self._workspace_id, self._run_id = client, workspace_id, run_id
+        self._folder = folder
+
+    def note_stored(self, name: str, digest: str) -> None:
+        stored_record.add(self._folder, name, digest)
+
+    def stored(self) -> dict[str, str]:
+        return stored_record.read(self._folder)
 
     def flush(self, seconds: float) -> None:
         from lapis.domain import frames
 
+        deadline = time.monotonic() + seconds
+        self._wait_for_room(deadline)
         size, key = whole_lines(self.journal.path), f"journal:{self._stream}"
         ask = frames.encode({"parts": [{"kind": "journal", "stream": self._stream, "offset": 0}]}, [b""])
         path = f"/workspaces/{self._workspace_id}/runs/{self._run_id}/report"
-        deadline = time.monotonic() + seconds
         while spooled(self.files) or self._client.call("POST", path, data=ask)["positions"][key] < size:
             if time.monotonic() > deadline:
                 raise Unavailable(f"What run {self._run_id} logged had not arrived after {seconds:g} s.")
@@ -104,16 +132,16 @@ class ProcessRecorder(Recorder):
             self.writing.pop(me, None)
         self._after().record(kind, name, value, step, run_id)
 
-    def spool(self, run_id: str, name: str, write: Callable[[str], None]) -> None:
+    def spool(self, run_id: str, name: str, content: bytes) -> None:
         me = threading.get_ident()
         self.writing[me] = True
         try:
             if not self._closed:
-                super().spool(run_id, name, write)
+                super().spool(run_id, name, content)
                 return
         finally:
             self.writing.pop(me, None)
-        self._after().spool(run_id, name, write)
+        self._after().spool(run_id, name, content)
 
     def _after(self) -> ProcessRecorder:
         """For what is logged when the run has ended, by a child of it, say: a journal of its own."""
@@ -124,6 +152,12 @@ class ProcessRecorder(Recorder):
                 later.using = self.using  # it is sent after the rest of this one
                 self._next = later
             return self._next
+
+    def note_stored(self, name: str, digest: str) -> None:
+        self.shipper.stored[name] = digest
+
+    def stored(self) -> dict[str, str]:
+        return self.shipper.stored
 
     def ship(self, patience: float = 0.0) -> None:
         beat = self.owner and time.monotonic() - self.last_report > _BEAT_EVERY
@@ -140,6 +174,7 @@ class ProcessRecorder(Recorder):
     def close(self, verdict: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> dict[str, Any]:
         """Everything, then how the run ended. What other threads log meanwhile arrives after that."""
         with self.using:
+            self.losses += Losses(self.journal.unwritten.finish(unwritten.PATIENCE))
             self._send_spool()
             ends, of_journal = self.shipper.settle()
             losses = self.losses + of_journal
@@ -169,6 +204,7 @@ class ProcessRecorder(Recorder):
             os.remove(self.journal.path)
         except FileNotFoundError:
             pass  # nothing was ever logged
+        unwritten.remove_marks(self.journal.path)
         if os.path.isdir(self.files):
             shutil.rmtree(self.files, ignore_errors=True)
 
@@ -179,6 +215,7 @@ class ProcessRecorder(Recorder):
         """Send all that was logged so far, however long that takes; Unavailable if no server answers any more."""
         if self._next is not None:
             self._next.drain(patience, deadline)
+        self._wait_for_room(deadline or time.monotonic() + patience)
         if self._closed or not (self.shipper.behind() or spooled(self.files)):
             return
         with self.using:
@@ -283,6 +320,21 @@ def _started() -> str | None:
 
 
 _known_starts: dict[int, str | None] = {}
+
+
+def _written(path: str, content: bytes) -> bool:
+    """Whole, or not at all: a half of it leaves no trace."""
+    unfinished = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}")
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(unfinished, "wb") as file:
+            file.write(content)
+        os.replace(unfinished, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.remove(unfinished)
+        return False
+    return True
 
 
 def _make_folder(folder: str) -> None:

@@ -12,7 +12,9 @@ import os
 import time
 from typing import Any, BinaryIO, Iterator, Mapping
 
-from lapis.client.http_client import Client
+from lapis.client.collected import opened
+from lapis.client.http_client import Client, quoted
+from lapis.client.streams import Stream, WatchedLog, key_of
 from lapis.domain import frames
 from lapis.domain.delivery import Losses
 from lapis.errors import (
@@ -23,94 +25,10 @@ from lapis.errors import (
     Unavailable,
     UserErrorException,
 )
+from lapis.machine.shortages import passing
 
 _AT_ONCE = 4 << 20  # bytes of all streams in one report; a journal's line that is longer travels whole
 _SMALL = 256 << 10  # files up to this size travel inside a report
-_BACKWARDS = 64 << 10  # bytes read at a time when the last line of a journal is looked for
-
-
-class Stream:
-    """A file that grows, and how much of it the server has. `None`: not known yet, ask."""
-
-    def __init__(self, path: str, label: Mapping[str, Any], position: int | None = 0, may_go: bool = False) -> None:
-        self.path = path
-        self.label = dict(label)
-        self.position = position
-        self.may_go = may_go  # its script may remove it or begin it anew
-        self.heard_of = False  # by the server
-        self.anew = False  # another file is in its place, or it was cut: what the server has of it is to go
-        self._seen = 0  # the length it had at the last look
-        self._inode = 0
-
-    @property
-    def kind(self) -> str:
-        return str(self.label["kind"])
-
-    @property
-    def key(self) -> str:
-        return _key(self.label)
-
-    def piece(self, most: int, end: int | None = None) -> bytes:
-        """The next bytes that the server lacks. Of a journal whole lines: one at least, however long it is."""
-        if self.position is None:
-            return b""
-        try:
-            with open(self.path, "rb", buffering=0) as file:
-                left = (os.fstat(file.fileno()).st_size if end is None else end) - file.seek(self.position)
-                data = file.read(max(0, min(left, most))) or b""
-                while self.kind == "journal" and b"\n" not in data and len(data) < left:
-                    more = file.read(min(left - len(data), _AT_ONCE))
-                    if not more:
-                        break
-                    data += more
-        except OSError:
-            return b""  # `settle` says what is amiss, if that is so at the end
-        return data[: data.rfind(b"\n") + 1] if self.kind == "journal" else data
-
-    def behind(self) -> bool:
-        try:
-            found = os.stat(self.path)
-        except OSError:
-            return False
-        if self.may_go and (found.st_size < (self.position or 0) or self._inode not in (0, found.st_ino)):
-            self.position, self.anew = 0, True
-        self._seen, self._inode = found.st_size, found.st_ino
-        return self.position is None or self.untold() or self._seen > self.position
-
-    def untold(self) -> bool:
-        """A log is told of even while it is empty: a reader finds it as soon as it is there, or there again."""
-        return self.anew or (self.kind == "log" and not self.heard_of and os.path.exists(self.path))
-
-    def label_now(self) -> dict[str, Any]:
-        """What a piece of it is told as."""
-        label = dict(self.label, offset=self.position or 0)
-        return dict(label, anew=True) if self.anew else label
-
-    def lacks(self) -> int:
-        """How many bytes the server lacks, as of the last look."""
-        return max(0, self._seen - (self.position or 0))
-
-    def settle(self) -> tuple[int, Losses]:
-        """Where it ends, as nothing more is to come; and what cannot be brought in of it, where that is known."""
-        self.behind()
-        had = self.position or 0
-        try:
-            with open(self.path, "rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                end = _after_last_line(file, size) if self.kind == "journal" else size
-        except OSError as error:
-            never_there = isinstance(error, FileNotFoundError) and not (had or self._inode)
-            if self.may_go or never_there:
-                return had, Losses()
-            return had, Losses([f"{self._what()} after its first {had:,} bytes ({error.strerror})"])
-        if end < had:
-            return end, Losses([f"{self._what()} after it was cut from {had:,} to {size:,} bytes"])
-        if end < size:
-            return end, Losses([], [f"{self._what()} ends with {size - end:,} bytes of a line that was never finished"])
-        return end, Losses()
-
-    def _what(self) -> str:
-        return "What it logged" if self.kind == "journal" else str(self.label["name"])
 
 
 class Shipper:
@@ -123,9 +41,14 @@ class Shipper:
         self._streams: dict[str, Stream] = {}
         self._resumed = resumed  # somebody was here before: ask how far the server is
         self._turn = 0
+        self.stored: dict[str, str] = {}  # files that were collected and sent, by name: the hash of what the server has
 
-    def follow_log(self, name: str, path: str, may_go: bool = False) -> None:
-        self._follow(Stream(path, {"kind": "log", "name": name}, may_go=may_go))
+    def follow_log(self, name: str, path: str) -> None:
+        self._follow(Stream(path, {"kind": "log", "name": name}))
+
+    def watch_log(self, name: str, path: str, root: str) -> None:
+        """One that its script may rewrite or replace, and that lies below `root`."""
+        self._follow(WatchedLog(path, {"kind": "log", "name": name}, root))
 
     def follow_journal(self, stream: str, path: str) -> None:
         self._follow(Stream(path, {"kind": "journal", "stream": stream}))
@@ -179,7 +102,7 @@ class Shipper:
                 return {}
             else:
                 names = files or {}
-                labels += [{"kind": "file", "name": name} for name in names]
+                labels += [{"kind": "file", "name": name, "replaces": self.stored.get(name, "")} for name in names]
                 try:
                     return self._send(dict(header or {}, ends=ends), labels, [*parts, *names.values()], patience)
                 except Conflict as refusal:
@@ -210,16 +133,24 @@ class Shipper:
         """Whether nothing is lacking once the server has these parts."""
         reached = {stream.key: -1 if stream.position is None else stream.position for stream in self._streams.values()}
         for label, part in zip(labels, parts):
-            reached[_key(label)] += len(part)
+            reached[key_of(label)] += len(part)
         return all(reached[key] >= end for key, end in ends.items())
 
     def _send(
         self, header: Mapping[str, Any], labels: list[dict[str, Any]], parts: list[bytes], patience: float | None
     ) -> dict[str, Any]:
         body = frames.encode(dict(header, parts=labels), parts)
-        reply: dict[str, Any] = self.client.call(
-            "POST", f"{self._runs}{self._run_id}/report", data=body, patience=patience
-        )
+        try:
+            reply: dict[str, Any] = self.client.call(
+                "POST", f"{self._runs}{self._run_id}/report", data=body, patience=patience
+            )
+        except Conflict:
+            raise  # it says how far it is
+        except Exception:
+            for label in labels:
+                if key_of(label) in self._streams:
+                    self._streams[key_of(label)].unsure()
+            raise
         self._learn(reply["positions"])
         return reply
 
@@ -227,8 +158,7 @@ class Shipper:
         """How far the server says that it is; whether it said so of any of these streams."""
         known = [key for key in positions if key in self._streams]
         for key in known:
-            self._streams[key].position = positions[key]
-            self._streams[key].heard_of, self._streams[key].anew = True, False
+            self._streams[key].learn(positions[key])
         return bool(known)
 
     def _positions(self) -> dict[str, int | None]:
@@ -236,25 +166,37 @@ class Shipper:
 
     def put_file(self, name: str, path: str, run_id: str | None = None) -> None:
         """A file of any size, streamed. The server has all of it or none."""
-        from lapis.client.http_client import quoted
+        with opened(path) as file:
+            self._put(file, f"{run_id or self._run_id}/files/{quoted(name)}")
 
-        size = os.path.getsize(path)
-        where = f"{self._runs}{run_id or self._run_id}/files/{quoted(name)}"
-        self.client.upload(where, lambda: read_chunks(path, size), size)
+    def put_collected(self, name: str, path: str, root: str) -> str:
+        """The same of one that was found below `root`; its hash. It replaces what was collected before under that name,
+        and never what somebody uploaded: then it is stored beside that, and the run says so."""
+        with opened(path, root) as file:
+            replaces = self.stored.get(name, "")
+            stored = self._put(file, f"{self._run_id}/files/{quoted(name)}?replaces={replaces}")
+        self.stored[name] = str(stored["hash"])
+        return self.stored[name]
 
-    def put_or_keep(self, name: str, path: str, small: dict[str, bytes]) -> Losses:
+    def _put(self, file: BinaryIO, where: str) -> Any:
+        size = os.fstat(file.fileno()).st_size
+        return self.client.upload(self._runs + where, lambda: _chunks(file, size), size)
+
+    def put_or_keep(self, name: str, path: str, small: dict[str, bytes], root: str) -> Losses:
         """Send a file, or add it to the `small` ones for the last report; what could not be read of it."""
         try:
             if os.path.getsize(path) <= _SMALL and sum(map(len, small.values())) < _AT_ONCE:
-                with open(path, "rb") as file:
+                with opened(path, root) as file:
                     small[name] = file.read()
             else:
-                self.put_file(name, path)
+                self.put_collected(name, path, root)
         except FileNotFoundError:
             pass  # somebody who is still at it has removed it
         except (NotFound, AuthenticationException):
             raise  # nothing is wrong with the file
         except (OSError, UserErrorException) as error:
+            if passing(error):
+                raise  # nor here: it is tried again
             return Losses([f"{name} ({_why(error)})"])
         return Losses()
 
@@ -279,31 +221,6 @@ def _why(error: Exception) -> str:
     return str(getattr(error, "message", None) or getattr(error, "strerror", None) or error)
 
 
-def _key(label: Mapping[str, Any]) -> str:
-    return "{}:{}".format(label["kind"], label.get("name") or label.get("stream"))
-
-
-def whole_lines(path: str) -> int:
-    """How many bytes of a journal are whole lines. What follows is a line that is being written, or never will be."""
-    try:
-        with open(path, "rb") as file:
-            return _after_last_line(file, os.fstat(file.fileno()).st_size)
-    except FileNotFoundError:
-        return 0
-
-
-def _after_last_line(file: BinaryIO, size: int) -> int:
-    end = size
-    while end > 0:
-        start = max(0, end - _BACKWARDS)
-        file.seek(start)
-        found = file.read(end - start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        end = start
-    return 0
-
-
 def spooled(spool: str) -> list[tuple[str, str, str]]:
     """Run id, name and path of each finished file: they lie in a folder for each run, a dot marks unfinished ones."""
     try:
@@ -320,14 +237,22 @@ def spooled(spool: str) -> list[tuple[str, str, str]]:
 def read_chunks(path: str, size: int) -> Iterator[bytes]:
     """Exactly `size` bytes of the file: one that grows is cut there; one that shrank or went away is an error, and
     none of the connection's, which would only be tried again."""
-    left = size
     try:
         with open(path, "rb") as file:
-            while left > 0:
-                chunk = file.read(min(1 << 20, left))
-                if not chunk:
-                    raise UserErrorException(f"{path} became shorter while it was read.")
-                left -= len(chunk)
-                yield chunk
+            yield from _chunks(file, size)
     except OSError as error:
         raise UserErrorException(f"{path} cannot be read ({error.strerror}).") from error
+
+
+def _chunks(file: BinaryIO, size: int) -> Iterator[bytes]:
+    left = size
+    file.seek(0)
+    while left > 0:
+        try:
+            chunk = file.read(min(1 << 20, left))
+        except OSError as error:
+            raise UserErrorException(f"{file.name} cannot be read ({error.strerror}).") from error
+        if not chunk:
+            raise UserErrorException(f"{file.name} became shorter while it was read.")
+        left -= len(chunk)
+        yield chunk

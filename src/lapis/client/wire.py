@@ -45,7 +45,10 @@ class Wire:
         if isinstance(body, bytes):
             self._socket.sendall(head + body)  # in one piece: each costs both sides a wake-up
         else:
-            self._send(head, body)
+            try:
+                self._send(head, body)
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # the server may have said why it takes no more: that its disk is full, say
         return Answer(self, self._reader)
 
     def close(self) -> None:

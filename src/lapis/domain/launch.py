@@ -62,6 +62,7 @@ class Launch(Value):
     environments: str | None = None  # the folder where they are built
     front: FrontLaunch | None = None
     cancel: bool = False  # it was asked to stop before: nothing is to be started
+    verdict: Mapping[str, Any] | None = None  # its processes were ended: only bring in what they left, and tell this
 
 
 @dataclass(frozen=True)

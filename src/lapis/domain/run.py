@@ -162,6 +162,11 @@ def note(run: RunRecord, reason: str, *, at: float, until: str = "") -> RunRecor
     return run._replace(history=(*run.history, Step(at, run.state.value, reason, until)))
 
 
+def warned(run: RunRecord, notices: Iterable[str]) -> RunRecord:
+    """Return `run` with more that its user should know. What it says already is not said again."""
+    return run._replace(warnings=tuple(dict.fromkeys((*run.warnings, *notices))))
+
+
 def end(run: RunRecord, to: RunState, *, reason: str, at: float, error: Mapping[str, Any] | None = None) -> RunRecord:
     """Return `run` ended as `to`, through the states that lie between. A run that has ended stays as it is."""
     if run.ended:

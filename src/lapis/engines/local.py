@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import json
 import os
 import shutil
 import signal
@@ -15,9 +16,11 @@ from typing import Any, ClassVar
 from lapis.domain.launch import Assignment
 from lapis.engines import nodes
 from lapis.engines.base import Can, Handle, JobSpec, JobState, NodeHandle
+from lapis.environments import containers
 from lapis.errors import ComputeTargetException
-from lapis.machine import json_files, mounts, own_sources, processes
+from lapis.machine import json_files, mounts, own_sources, processes, whole_files
 
+_LONGEST = 1024  # bytes of agent.json besides the folder's name
 # Without site-packages: an agent needs the standard library only.
 _FORK_SERVER = "import sys; sys.path[0] = sys.argv.pop(1); from lapis.agent.fork_server import main; main()"
 
@@ -61,9 +64,11 @@ class LocalEngine:
         if known is not None and processes.alive(known["pid"], known["started"]):
             return known
         json_files.write(os.path.join(folder, "job.json"), assignment.to_json())
+        about = os.path.join(folder, "agent.json")
+        whole_files.reserve(about, _LONGEST + len(folder))  # an agent that nobody knows could not be stopped
         pid = self._fork_agent(folder)
         agent = {"pid": pid, "started": processes.started(pid), "folder": folder}
-        json_files.write(os.path.join(folder, "agent.json"), agent)
+        whole_files.write_reserved(about, json.dumps(agent).encode())
         return agent
 
     def _fork_agent(self, folder: str) -> int:
@@ -102,13 +107,18 @@ class LocalEngine:
         return [JobState.ALIVE if _all_alive(_agents(handle)) else JobState.LOST for handle in handles]
 
     def stop(self, handle: Handle, *, hard: bool = False) -> None:
-        for agent in _agents(handle):
-            processes.signal_process(agent["pid"], agent["started"], signal.SIGKILL if hard else signal.SIGTERM)
+        """Hard: agents and keepers go together with what they started, so that nobody is left whom nobody knows."""
         if not hard:
+            for agent in _agents(handle):
+                processes.signal_process(agent["pid"], agent["started"], signal.SIGTERM)
             return
-        started = [process for agent in _agents(handle) for process in _processes(agent["folder"])]
+        if not handle:
+            return
+        started = [process for agent in _agents(handle) for process in (agent, *_processes(agent["folder"]))]
         living = [each["pid"] for each in started if processes.alive(each["pid"], each["started"])]
         processes.end_tree(f"AZUREML_RUN_ID={handle['job']}", living, grace=0.0)
+        for runtime, name in _containers(_agents(handle)):
+            containers.remove(runtime, name)  # what runs in one is not among our processes
         for agent in _agents(handle):
             mounts.detach_below(agent["folder"])
 
@@ -169,6 +179,11 @@ def _processes(folder: str) -> list[Mapping[str, Any]]:
         for path in glob.glob(os.path.join(glob.escape(folder), where, "process.json"))
     ]
     return [value for record in records for value in record.values() if isinstance(value, dict) and "pid" in value]
+
+
+def _containers(agents: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    crews = [json_files.read(os.path.join(agent["folder"], "crew.json")) or {} for agent in agents]
+    return [each["container"] for crew in crews for each in crew.get("members", ()) if each.get("container")]
 
 
 def _start_fork_server() -> subprocess.Popen[bytes]:

@@ -18,7 +18,19 @@ from lapis.domain.settings import Settings
 from lapis.environments.environment_builds import EnvironmentBuilds
 from lapis.errors import AzureMLException, Busy, NotFound, ServiceException, UserErrorException, to_wire
 from lapis.machine import clock
-from lapis.server.api import about, computes, data, environments, files, images, models, runs, services, workspaces
+from lapis.server.api import (
+    about,
+    computes,
+    data,
+    environments,
+    files,
+    images,
+    models,
+    runs,
+    services,
+    shortage,
+    workspaces,
+)
 from lapis.server.api.express import Express
 from lapis.server.api.request import RETRY_AFTER, answer
 from lapis.server.control.access import Access
@@ -168,6 +180,9 @@ def _http(request: Request, error: Any) -> Response:
 
 
 def _fault(request: Request, error: Exception) -> Response:
+    short = shortage.told(error)
+    if short is not None:
+        return answer(to_wire(short), short.status)
     _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     said = f"The server failed at {request.method} {request.url.path}: {type(error).__name__}: {error}"
     return answer(to_wire(ServiceException(said)), 500)

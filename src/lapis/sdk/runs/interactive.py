@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from lapis.client.collected import Collected, stamp
 from lapis.client.recording import ProcessRecorder, guest_stream, owner_of
+from lapis.domain.delivery import Losses
 from lapis.domain.run import check_labels, check_run_id, check_text
 from lapis.errors import UserErrorException
 from lapis.sdk.runs.run import Run
@@ -72,8 +73,8 @@ class InteractiveRun(Run):
                                    "journal", owner=True)  # fmt: skip
         super().__init__(experiment, run_id, outputs, _view=view, _recorder=recorder)
         self._own = recorder
-        self._began = time.time()
-        self._folders = [os.fspath(outputs)] if outputs else [os.path.abspath(folder) for folder in _FOLDERS]
+        self._folders = [os.path.abspath(outputs)] if outputs else [os.path.abspath(folder) for folder in _FOLDERS]
+        self._named = bool(outputs)  # by the user: it is what was meant, though it be a link
         recorder.finish = self._at_exit
         for folder in self._folders:
             try:
@@ -81,6 +82,7 @@ class InteractiveRun(Run):
                     os.makedirs(folder, exist_ok=True)
             except OSError:
                 pass  # a folder that cannot be made holds nothing to take up
+        self._there = {path: stamp(path) for folder in self._folders for path in _below(folder)}
 
     def complete(self, _set_status: bool = True) -> None:
         self._end({"state": "Completed", "reason": "Completed by its owner"})
@@ -106,17 +108,17 @@ class InteractiveRun(Run):
         return str(self._refresh()["status"])
 
     def _take_up_folders(self) -> dict[str, bytes]:
-        """Files written since the run began: large ones are sent, small ones returned for the last report."""
+        """Files that came or changed since the run began: large ones are sent, small ones returned for the last report.
+
+        Whatever their times say: a file that is moved here keeps the time that it was written at.
+        """
         small: dict[str, bytes] = {}
         for folder in self._folders:
-            for where, _, leaves in os.walk(folder):
-                for leaf in sorted(leaves):
-                    path = os.path.join(where, leaf)
-                    inside = os.path.relpath(path, folder).replace(os.sep, "/")
-                    if os.path.islink(path) or not os.path.isfile(path) or os.path.getmtime(path) < self._began - 1.0:
-                        continue
-                    name = f"{os.path.basename(os.path.normpath(folder))}/{inside}"
-                    self._own.losses += self._own.shipper.put_or_keep(name, path, small)
+            root, name = (folder, "") if self._named else os.path.split(folder)
+            found = Collected(root, lambda path: path in self._there and self._there[path] == stamp(path))
+            for stored_as, path in found.files(name, os.path.basename(folder)):
+                self._own.losses += self._own.shipper.put_or_keep(stored_as, path, small, root)
+            self._own.losses += Losses([], list(found.notices.values()))
         return small
 
     def _at_exit(self) -> None:
@@ -126,6 +128,10 @@ class InteractiveRun(Run):
             self.fail(f"{kind}: {_uncaught}", error_code=kind)
         else:
             self.complete()
+
+
+def _below(folder: str) -> list[str]:
+    return [os.path.join(where, leaf) for where, _, leaves in os.walk(folder) for leaf in leaves]
 
 
 _uncaught: BaseException | None = None

@@ -14,6 +14,7 @@ from lapis.machine.whole_files import replacing
 
 if TYPE_CHECKING:
     from lapis.client.http_client import Client
+    from lapis.client.recording import Recorder
     from lapis.sdk.runs.experiment import Experiment
 
 
@@ -167,13 +168,20 @@ class RunFiles:
         if not isinstance(path, str) or not self._is_own() or not os.path.exists(path):
             return
         name = artifact_name(path.rstrip("/"))
-        stored = {file["name"]: file["hash"] for file in self._files()}
         if os.path.isdir(path):
             here = {f"{name}/{os.path.relpath(os.path.join(f, n), path)}": os.path.join(f, n)
                     for f, _, names in os.walk(path) for n in names}  # fmt: skip
         else:
             here = {name: path}
-        self._upload([(each, file) for each, file in here.items() if each not in stored])
+        stored = {file["name"]: file["hash"] for file in self._files()}
+        recorder: Recorder | None = getattr(self, "_recorder", None)
+        ours = recorder.stored() if recorder is not None else {}
+        for each, file in here.items():
+            # what somebody uploaded under that name stays; what was brought in before may have changed since
+            if each not in stored or (each in ours and stored[each] != hash_file(file)[0]):
+                sent = self._send_file(artifact_name(each), file)
+                if recorder is not None:
+                    recorder.note_stored(each, str(sent["hash"]))
 
     def _is_own(self) -> bool:
         return os.environ.get("AZUREML_RUN_ID") == self._run_id or getattr(self, "_recorder", None) is not None

@@ -60,13 +60,18 @@ class RunMetrics:
                 raise UserErrorException(f"log_image('{name}'): there is no file {path}.")
             source = str(os.fspath(path))
             extension = os.path.splitext(source)[1] or ".png"
-            self._keep(name, extension, lambda target: _copy(source, target))
+            with open(source, "rb") as file:
+                self._keep(name, extension, file.read())
             return
         if not hasattr(plot, "savefig"):
             raise UserErrorException(
                 f"log_image('{name}'): plot must be matplotlib.pyplot or a figure, not {type(plot).__name__}."
             )
-        self._keep(name, ".png", lambda target: plot.savefig(target))
+        import io
+
+        drawn = io.BytesIO()  # and not into a file: a disk without room fails no script
+        plot.savefig(drawn, format="png")
+        self._keep(name, ".png", drawn.getvalue())
 
     def log_confusion_matrix(self, name: str, value: Any, description: str = "") -> None:
         self._log_plot("confusion_matrix", name, value)
@@ -103,13 +108,13 @@ class RunMetrics:
     def _log_plot(self, plot: str, name: str, value: Any) -> None:
         name = rules.check_name(name)
         document = json.dumps(rules.check_plot(name, plot, value))
-        self._keep(name, ".json", lambda target: _write(target, document))
+        self._keep(name, ".json", document.encode("utf-8", "surrogatepass"))
 
-    def _keep(self, name: str, extension: str, write: Any) -> None:
+    def _keep(self, name: str, extension: str, content: bytes) -> None:
         """Spool a file for the run and log a reference to it."""
         stem = re.sub(r"[^\w.-]+", "_", name[:50]).strip("._") or "metric"
         stored = f"{stem}_{time.time_ns()}" + re.sub(r"[^\w.]", "_", extension)
-        self._recording()[0].spool(self._run_id, stored, write)
+        self._recording()[0].spool(self._run_id, stored, content)
         self._log(rules.REFERENCE, name, f"{ARTIFACT_PREFIX}{self._run_id}/{stored}")
 
     def _populated(self, value: Any) -> Any:
@@ -125,14 +130,3 @@ class RunMetrics:
 
     def _read_file(self, name: str, write: Any, run_id: str | None = None) -> None:
         raise NotImplementedError
-
-
-def _copy(source: str, target: str) -> None:
-    import shutil
-
-    shutil.copyfile(source, target)
-
-
-def _write(target: str, text: str) -> None:
-    with open(target, "w") as file:
-        file.write(text)

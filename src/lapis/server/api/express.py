@@ -18,7 +18,7 @@ from typing import Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lapis.errors import AzureMLException, ServiceException, to_wire
-from lapis.server.api import runs, snapshots
+from lapis.server.api import runs, shortage, snapshots
 from lapis.server.api.request import ACTOR, CONTROL
 
 LANES: dict[str, tuple[int, Callable[..., bytes]]] = {
@@ -78,6 +78,9 @@ def _done(success: int, work: Callable[..., bytes], asked: tuple[Any, ...]) -> t
     except AzureMLException as error:
         return error.status, json.dumps(to_wire(error)).encode()
     except Exception as error:
+        short = shortage.told(error)
+        if short is not None:
+            return short.status, json.dumps(to_wire(short)).encode()
         _log.exception("%s failed", work.__name__)
         return 500, json.dumps(to_wire(ServiceException(f"The server failed: {error!r}"))).encode()
 

@@ -79,11 +79,18 @@ def get_file(control: TheControl, workspace_id: str, run_id: str, name: str, off
 
 @router.put("/workspaces/{workspace_id}/runs/{run_id}/files/{name:path}")
 @harmless("the same content under the same name")
-async def put_file(request: Request, control: TheControl, workspace_id: str, run_id: str, name: str) -> Response:
+async def put_file(
+    request: Request, control: TheControl, workspace_id: str, run_id: str, name: str, replaces: str | None = None
+) -> Response:
+    """With `replaces`: a file that was found in the run's folders, and the hash that it may replace, if any."""
     check_path(name)
     writer = await run_in_threadpool(control.files.writer, workspace_id, run_id)
     digest, size = await _received(request, writer)
-    await run_in_threadpool(control.files.put, workspace_id, run_id, {name: (digest, size)})
+    if replaces is None:
+        await run_in_threadpool(control.files.put, workspace_id, run_id, {name: (digest, size)})
+    else:
+        put = control.files.put_collected
+        await run_in_threadpool(put, workspace_id, run_id, name, (digest, size), replaces)
     return answer({"name": name, "hash": digest, "size": size}, 201)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Response
 
+from lapis.server.api.long_work import LOOKING
 from lapis.server.api.repeats import whole
 from lapis.server.api.request import BoundedRoute, TheControl, answer
 from lapis.server.control.bounds import Version

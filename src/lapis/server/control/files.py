@@ -7,6 +7,7 @@ from typing import BinaryIO, Protocol
 from urllib.parse import quote
 
 from lapis.domain import limits
+from lapis.domain import run as rules
 from lapis.domain.run_file import RunFile
 from lapis.domain.tree import Tree, check_path
 from lapis.server.control.access import Access
@@ -93,6 +94,14 @@ class Files:
     def put(self, workspace_id: str, run_id: str, named: dict[str, tuple[str, int]]) -> None:
         """Name blobs, given by hash and size, as files of the run."""
         self._stores.files.put(workspace_id, run_id, {check_path(name): of for name, of in named.items()}, self._now())
+        self._events.tell(run_id)
+
+    def put_collected(self, workspace_id: str, run_id: str, name: str, of: tuple[str, int], replaces: str) -> None:
+        """The same of one that was found in the run's folders: it replaces what has that hash, and nothing else."""
+        files = {check_path(name): (*of, replaces)}
+        notices = self._stores.files.put_collected(workspace_id, run_id, files, self._now())
+        if notices:
+            self._stores.runs.change(workspace_id, run_id, lambda run: rules.warned(run, notices))
         self._events.tell(run_id)
 
     def put_stored(self, workspace_id: str, run_id: str, named: dict[str, str]) -> None:

@@ -137,6 +137,7 @@ TABLE: Mapping[Callable[..., Any], Right] = {
     Files.read: read,
     Files.writer: change_run,
     Files.put: change_run,
+    Files.put_collected: change_run,
     Files.put_stored: change_run,
     Metrics.summaries: read,
     Metrics.of_runs: read,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import threading
@@ -21,7 +22,7 @@ from lapis.domain.service import EXPERIMENT as SERVICES
 from lapis.engines.base import Engine, Handle, JobSpec, JobState, NodeHandle
 from lapis.environments.environment_builds import EnvironmentBuilds
 from lapis.errors import AzureMLException, NotFound, StorageFull, UserErrorException
-from lapis.machine import processes
+from lapis.machine import processes, shortages
 from lapis.server.control.access import Access
 from lapis.server.control.computes import Computes
 from lapis.server.control.events import Events
@@ -36,6 +37,7 @@ from lapis.server.store.assets import Asset
 from lapis.server.store.runs import Queued
 
 MOST_LAUNCHES = 10  # an agent that dies at once, again and again, will not do better the next time
+LAST_LAUNCHES = 3  # of agents that only bring in what is there, when the run's processes have been ended
 _OWNED_EVERY = 1.0  # seconds between looks at whose processes are gone
 RETRIES = "lapis.retries"
 HARD_AFTER = 15.0  # seconds that a cancelled run has to go by itself
@@ -167,26 +169,40 @@ class Reconciler:
         try:
             work(*of)
             self._troubled.pop(run.id, None)
+            self._waiting.troubled.pop(run.id, None)
         except StorageFull:  # everybody's
             raise
         except Exception as error:
             if self._troubled.get(run.id) != repr(error):
                 _log.exception("Run %s could not be minded; it is tried again", run.id)
             self._troubled[run.id] = repr(error)
+            said = getattr(error, "strerror", None) or getattr(error, "message", None) or "the server's log tells why"
+            self._waiting.troubled[run.id] = (f"It could not be started: {said}", "ends when that is over")
 
     def _lost(self, run: RunRecord, engine: Engine) -> None:
         run = self._stores.runs.get(run.workspace_id, run.id)
         if run.ended:
             return  # it told its verdict between our look and now
         if run.launches >= MOST_LAUNCHES:
-            said = engine.explain(run.handle or {})
-            reason = f"Its agent ended {run.launches} times without a verdict"
-            error = {"code": "AgentLost", "message": f"{reason}. {_LACKING}. It said: {said or 'nothing'}"}
-            engine.stop(run.handle or {}, hard=True)
-            self._runs.endings.end(run, RunState.FAILED, reason, error)
+            self._give_up(run, engine)
             return
         again = f"The agent went away; another one takes over (launch {run.launches + 1})"
         self._launch(run, engine, again if run.handle else "")
+
+    def _give_up(self, run: RunRecord, engine: Engine) -> None:
+        """End its processes, then have what they left brought in, then end the run."""
+        said = engine.explain(run.handle or {})
+        reason = f"Its agent ended {MOST_LAUNCHES} times without a verdict"
+        engine.stop(run.handle or {}, hard=True)
+        if run.launches < MOST_LAUNCHES + LAST_LAUNCHES:
+            error = {"code": "AgentLost", "message": f"{reason}. It said: {said or 'nothing'}"}
+            verdict = {"state": RunState.FAILED.value, "reason": reason, "error": error}
+            self._launch(
+                run, engine, f"{reason}: its processes were ended, and what they left is brought in", None, verdict
+            )
+            return
+        error = {"code": "AgentLost", "message": f"{reason}. {_LACKING}. It said: {said or 'nothing'}"}
+        self._runs.endings.end(run, RunState.FAILED, reason, error)
 
     def _gone(self, run: RunRecord, engine: Engine) -> None:
         """A node died under it. It fails with the reason, or begins again if it may."""
@@ -208,10 +224,14 @@ class Reconciler:
             engine.stop(handle)
         elif self._steady() - since > (limit := DELIVER_WITHIN if _delivers(run) else HARD_AFTER):
             engine.stop(handle, hard=True)
+            reason = f"Did not stop within {limit:.0f} s of being asked, so its processes were killed"
+            if engine.poll([handle]) == [JobState.LOST]:  # the next agent brings in what is there, and ends it
+                del self._asked_to_stop[run.id]
+                self._change(run, lambda stored: rules.note(stored, reason, at=self._now()))
+                return
             error = dict(run.error) if run.error else None
             state = RunState.FAILED if error else RunState.CANCELED
-            reason = f"Did not stop within {limit:.0f} s of being asked, so its processes were killed. {_LACKING}"
-            self._runs.endings.end(run, state, reason, error)
+            self._runs.endings.end(run, state, f"{reason}. {_LACKING}", error)
 
     def _forget_ended(self, going: set[str]) -> None:
         """Remove what is left of jobs whose runs have ended. An agent does so itself, unless it is killed before."""
@@ -383,9 +403,19 @@ class Reconciler:
         self._launch(run, engine, "", nodes)
         self._served[run.experiment] = max(self._served.values(), default=0) + 1
 
-    def _launch(self, run: RunRecord, engine: Engine, reason: str, nodes: Sequence[NodeHandle] | None = None) -> None:
+    def _launch(
+        self,
+        run: RunRecord,
+        engine: Engine,
+        reason: str,
+        nodes: Sequence[NodeHandle] | None = None,
+        verdict: Mapping[str, Any] | None = None,
+    ) -> None:
+        """With a `verdict` the agents only bring in what is there, and tell it."""
         try:
             work = self._work(run)
+            if isinstance(work, Work):
+                work = replace(work, launch=replace(work.launch, verdict=verdict))
         except UserErrorException as error:  # of what was asked for: the next pass would find the same
             if run.handle is not None:  # its agent went away: its script may be there still
                 engine.stop(run.handle, hard=True)
@@ -396,6 +426,12 @@ class Reconciler:
         try:
             handle = engine.launch(JobSpec(run.id, work, tuple(nodes)))
         except OSError as failure:
+            if run.handle and run.cancel_requested:  # nobody is there to ask its script
+                engine.stop(run.handle, hard=True)
+            if run.handle or shortages.passing(failure):
+                raise  # what it runs and what it left stays as it is: the next pass tries again
+            with contextlib.suppress(OSError):  # agents of other nodes that were started before
+                engine.stop(engine.left().get(run.id, {}), hard=True)
             why = f"Its agent could not be started: {failure}"
             self._runs.endings.end(run, RunState.FAILED, why, {"code": "LaunchFailed", "message": why})
             return

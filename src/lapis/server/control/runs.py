@@ -18,6 +18,7 @@ from lapis.domain.launch import Owner
 from lapis.domain.log_names import STD_LOG, rank_of
 from lapis.domain.metrics import Point, assemble, parse_lines
 from lapis.domain.run import RunRecord, RunState
+from lapis.domain.run_file import stored_beside
 from lapis.domain.run_filter import RunFilter
 from lapis.domain.service import SERVICE_RUN
 from lapis.domain.sweeps import STOPPED_BY, check_spec
@@ -369,17 +370,22 @@ class Runs:
         positions: dict[str, int] = {}
         journals: list[tuple[str, int, memoryview, list[Point]]] = []
         named: dict[str, tuple[str, int]] = {}
+        collected: dict[str, tuple[str, int, str]] = {}
+        notices: list[str] = []
         for kind, data in zip(header.get("parts", []), parts, strict=True):
             what = kind["kind"]
             if what in ("log", "journal"):
                 limits.check_whole("offset", kind["offset"], 0, limits.WHOLE)
             if what == "log":
+                notices += self._log_beside(workspace_id, run_id, kind)
                 positions[f"log:{kind['name']}"] = self._take_log(
                     workspace_id, run_id, kind["name"], kind["offset"], data, bool(kind.get("anew"))
                 )
             elif what == "journal":
                 limits.check_text("stream", kind["stream"], limits.NAME)
                 journals.append((kind["stream"], kind["offset"], data, parse_lines(bytes(data))[0]))
+            elif what == "file" and "replaces" in kind:
+                collected[check_path(kind["name"])] = (*self._stores.blobs.put_bytes(data), str(kind["replaces"]))
             elif what == "file":
                 named[check_path(kind["name"])] = self._stores.blobs.put_bytes(data)
             else:
@@ -392,8 +398,13 @@ class Runs:
                 position = self._take_journal(workspace_id, run_id, stream, offset, data, points)
                 positions[f"journal:{stream}"] = position
             self._stores.files.put(workspace_id, run_id, named, self._now())
+            notices += self._stores.files.put_collected(workspace_id, run_id, collected, self._now())
+            if notices:
+                self._stores.runs.change(workspace_id, run_id, lambda stored: rules.warned(stored, notices))
             lacking = self._lacking(workspace_id, run_id, header, positions)
             run = self._take_steps(workspace_id, run_id, {} if lacking else header)
+        if header.get("verdict") and run.ended:  # it may be told again, where there was no room to seal its files
+            self._stores.files.seal(workspace_id, run_id)
         self._events.tell(run_id)
         if lacking:
             raise Conflict(f"Run {run_id} cannot end yet: {', '.join(lacking)}.", details={"positions": positions})
@@ -417,10 +428,19 @@ class Runs:
             kind, _, name = key.partition(":")
             if kind not in ("log", "journal") or not name:
                 raise UserErrorException(f"'ends' cannot have {key!r}: it names streams, as log:NAME and journal:NAME.")
-            reached = self.log_length if kind == "log" else self._stores.metrics.position
-            positions[key] = reached(workspace_id, run_id, name)
+            if kind == "log":
+                grows_as = self._stores.files.growing_name(workspace_id, run_id, name)
+                positions[key] = self.log_length(workspace_id, run_id, grows_as)
+            else:
+                positions[key] = self._stores.metrics.position(workspace_id, run_id, name)
         missing = delivery.lacking(ends, positions)
         return [] if missing and self._stores.runs.get(workspace_id, run_id).ended else missing
+
+    def _log_beside(self, workspace_id: str, run_id: str, kind: Mapping[str, Any]) -> list[str]:
+        """What is to be said of a log that begins now, if somebody has uploaded a file of its name."""
+        name = str(kind["name"])
+        begins = int(kind["offset"]) == 0 and self._stores.files.growing_name(workspace_id, run_id, name) != name
+        return [stored_beside(name)] if begins else []
 
     def _take_log(
         self, workspace_id: str, run_id: str, name: str, offset: int, data: memoryview, anew: bool = False
@@ -559,7 +579,7 @@ def _told_verdict(run: RunRecord, verdict: Mapping[str, Any], now: float) -> Run
     if silent:
         raise Conflict(f"Run {run.id} cannot end as Completed yet: {', '.join(silent)}.")
     notices = tuple(str(notice)[: limits.MESSAGE] for notice in (verdict.get("notices") or ())[: limits.ITEMS])
-    run = run._replace(warnings=(*run.warnings, *notices))
+    run = rules.warned(run, notices)
     state, reason, error = RunState(verdict["state"]), str(verdict["reason"]), verdict.get("error")
     if state is RunState.CANCELED and STOPPED_BY in run.properties:
         reason = run.properties[STOPPED_BY]

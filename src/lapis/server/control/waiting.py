@@ -14,12 +14,15 @@ class WaitingRuns:
         self.max_runs = max_runs
         self.places: dict[str, int] = {}  # in the queue of this machine, by run
         self.for_nodes: dict[str, Wait] = {}  # of a compute target
+        self.troubled: dict[str, Wait] = {}  # they could not be started: it is tried again
         self.for_room: dict[str, Wait] = {}  # in the cluster that they were handed to
 
     def why(self, run: RunRecord) -> Wait | None:
         """Why a queued run waits, and what ends it; None if it does not."""
         if run.state is not RunState.QUEUED:
             return None
+        if run.id in self.troubled:
+            return self.troubled[run.id]
         if run.id in self.for_room:
             return self.for_room[run.id]
         if run.id in self.for_nodes:

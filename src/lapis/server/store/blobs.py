@@ -136,8 +136,9 @@ class BlobFolder:
                 digest.update(chunk)
                 size += len(chunk)
         temporary = self._temporary()
-        os.link(path, temporary)
-        self.publish(temporary, digest.hexdigest())
+        with self._cleared(temporary):
+            os.link(path, temporary)
+            self.publish(temporary, digest.hexdigest())
         return digest.hexdigest(), size
 
     def publish(self, temporary: str, name: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from sqlalchemy import Connection, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from lapis.domain.run_file import RunFile
+from lapis.domain.run_file import RunFile, beside, stored_beside
 from lapis.domain.tree import resolve_under
 from lapis.errors import NotFound, StorageFull
 from lapis.server.store.blobs import BlobFolder
@@ -54,6 +54,26 @@ class FileStore:
                     .on_conflict_do_update(index_elements=["run_pk", "name"], set_=row)
                 )
 
+    def put_collected(
+        self, workspace_id: str, run_id: str, files: dict[str, tuple[str, int, str]], at: float
+    ) -> list[str]:
+        """The same of what was found in the run's folders, each with the hash that it may replace: one that it has not
+        was uploaded, and stays. What comes then is stored beside it; what is to be said of that."""
+        if not files:
+            return []
+        notices, named = [], {}
+        with self._database.write() as connection:
+            pk = _run_pk(connection, workspace_id, run_id)
+            query = select(run_files.c.name, run_files.c.hash).where(run_files.c.run_pk == pk)
+            there = {row.name: row.hash for row in connection.execute(query.where(run_files.c.name.in_(files)))}
+            for name, (digest, size, replaces) in files.items():
+                free = there.get(name) in (None, digest, replaces)
+                named[name if free else beside(name)] = (digest, size)
+                if not free:
+                    notices.append(stored_beside(name))
+            self.put(workspace_id, run_id, named, at)
+        return notices
+
     def append(
         self,
         workspace_id: str,
@@ -70,6 +90,9 @@ class FileStore:
         With `anew` it begins again: its writer has emptied or replaced it.
         """
         path = self._path(workspace_id, run_id, name)
+        if not os.path.exists(path):  # it begins, or has ended
+            name = self.growing_name(workspace_id, run_id, name)
+            path = self._path(workspace_id, run_id, name)
         with self._appending:
             try:
                 length = os.path.getsize(path)
@@ -88,6 +111,16 @@ class FileStore:
             if len(fresh) or length == 0:
                 _append_all(path, fresh, length)
             return max(length, offset + len(data))
+
+    def growing_name(self, workspace_id: str, run_id: str, name: str) -> str:
+        """The name by which a log grows: its own, or one beside a file that somebody uploaded under that."""
+        if os.path.exists(self._path(workspace_id, run_id, name)):
+            return name
+        with self._database.read() as connection:
+            pk = _run_pk(connection, workspace_id, run_id)
+            query = select(run_files.c.hash).join(runs, runs.c.pk == run_files.c.run_pk).where(runs.c.pk == pk)
+            uploaded = connection.execute(query.where(run_files.c.name == name, runs.c.ended == 0)).scalar() is not None
+        return beside(name) if uploaded else name
 
     def read(self, workspace_id: str, run_id: str, file: RunFile, start: int = 0) -> Iterator[bytes]:
         """The file's bytes from `start`, as far as they go now. What cannot be read is said before the first."""
