@@ -69,6 +69,7 @@ def _parse_one_by_one(lines: list[bytes]) -> tuple[list[Point], int]:
     return points, len(lines) - len(points)
 
 
+_LATEST = 2.0**40  # seconds since 1970: tens of thousands of years
 _VALUE_TYPES = {LIST: list, ROW: dict, TABLE: dict, REFERENCE: str}
 
 
@@ -77,8 +78,11 @@ def _storable(point: Point) -> bool:
         point.kind in KINDS
         and isinstance(point.value, _VALUE_TYPES.get(point.kind, object))
         and type(point.at) in (float, int)
+        and -_LATEST < point.at < _LATEST
         and type(point.name) is str
-        and (point.step is None or type(point.step) is int)
+        and 0 < len(point.name) <= NAME_LIMIT
+        and not _UNPRINTABLE.search(point.name)
+        and (point.step is None or (type(point.step) is int and -(2**63) <= point.step < 2**63))
         and type(point.run_id) is str
     )
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
-from lapis.server.api.request import TheControl, answer
+from lapis.server.api.request import TheControl, answer, make_router
 
-router = APIRouter()
+router = make_router()
 
 
 @router.get("/about")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from fastapi import Body, Response
 
-from fastapi import APIRouter, Body, Response
-
-from lapis.server.api.request import TheControl, answer
+from lapis.domain.changes import DatasetChange, checked_as
+from lapis.server.api.request import Asked, Moment, TheControl, answer, make_router
 from lapis.server.control.data import NewDataset, NewDatastore
 
-router = APIRouter(prefix="/workspaces/{workspace_id}")
+router = make_router("/workspaces/{workspace_id}")
 
 
 @router.get("/datastores")
@@ -55,7 +54,7 @@ def datasets(control: TheControl, workspace_id: str) -> Response:
 
 
 @router.get("/dataset")
-def dataset(control: TheControl, workspace_id: str, name: str, version: int | None = None) -> Response:
+def dataset(control: TheControl, workspace_id: str, name: str, version: Moment = None) -> Response:
     return answer(control.data.dataset(workspace_id, name, version))
 
 
@@ -75,9 +74,10 @@ def change_dataset(
     control: TheControl,
     workspace_id: str,
     dataset_id: str,
-    changes: dict[str, Any] = Body(),  # noqa: B008
+    changes: Asked,
 ) -> Response:
-    return answer(control.data.change_dataset(workspace_id, dataset_id, changes))
+    asked = checked_as(DatasetChange, changes)
+    return answer(control.data.change_dataset(workspace_id, dataset_id, asked))
 
 
 @router.get("/datasets/{dataset_id}/files")

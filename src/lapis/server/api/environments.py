@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Response
+from fastapi import Body, Response
 
-from lapis.server.api.request import TheControl, answer
+from lapis.server.api.request import Position, TheControl, answer, make_router
 from lapis.server.control.environments import EnvironmentWish
 
-router = APIRouter(prefix="/workspaces/{workspace_id}/environments")
+router = make_router("/workspaces/{workspace_id}/environments")
 
 _Definition = Annotated[dict[str, Any], Body(embed=True)]
 
@@ -45,7 +45,7 @@ def build_status(control: TheControl, workspace_id: str, lock: str) -> Response:
 
 
 @router.get("/builds/{lock}/log")
-def build_log(control: TheControl, workspace_id: str, lock: str, offset: int = 0) -> Response:
+def build_log(control: TheControl, workspace_id: str, lock: str, offset: Position = 0) -> Response:
     log = control.environments.build_log(workspace_id, lock, offset)
     return Response(log, media_type="text/plain; charset=utf-8")
 

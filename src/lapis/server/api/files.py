@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import AsyncIterator, Iterator
-from typing import BinaryIO
+from collections.abc import AsyncIterator
 from urllib.parse import quote
 
-from fastapi import APIRouter, Body, Request, Response
+from fastapi import Body, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
 from lapis.domain.tree import check_path
-from lapis.server.api.request import TheControl, answer
+from lapis.server.api.request import Position, TheControl, answer, blob_answer, make_router
 from lapis.server.control.files import Writer
 
-router = APIRouter()
+router = make_router()
 _CHUNK = 1 << 20
 
 
@@ -28,17 +27,17 @@ async def put_blob(request: Request, control: TheControl, digest: str) -> Respon
 
 @router.get("/blobs/{digest}")
 def get_blob(control: TheControl, digest: str) -> Response:
-    size, file = control.files.open_blob(digest)
-    return StreamingResponse(
-        _chunks(file),
-        media_type="application/octet-stream",
-        headers={"Content-Length": str(size), "X-Content-Type-Options": "nosniff"},
-    )
+    return blob_answer(*control.files.open_blob(digest))
 
 
 @router.get("/workspaces/{workspace_id}/snapshots/{snapshot_id}")
 def get_snapshot(control: TheControl, workspace_id: str, snapshot_id: str) -> Response:
     return answer({"id": snapshot_id, "files": control.files.snapshot(workspace_id, snapshot_id).to_json()})
+
+
+@router.get("/workspaces/{workspace_id}/snapshots/{snapshot_id}/blobs/{digest}")
+def get_file_of_snapshot(control: TheControl, workspace_id: str, snapshot_id: str, digest: str) -> Response:
+    return blob_answer(*control.files.open_in_snapshot(workspace_id, snapshot_id, digest))
 
 
 @router.get("/workspaces/{workspace_id}/runs/{run_id}/files")
@@ -62,7 +61,7 @@ def list_files(control: TheControl, workspace_id: str, run_id: str) -> Response:
 
 
 @router.get("/workspaces/{workspace_id}/runs/{run_id}/files/{name:path}")
-def get_file(control: TheControl, workspace_id: str, run_id: str, name: str, offset: int = 0) -> Response:
+def get_file(control: TheControl, workspace_id: str, run_id: str, name: str, offset: Position = 0) -> Response:
     """The file's bytes from `offset`, always as something to save or read, never as a page of this origin."""
     file = control.files.get(workspace_id, run_id, name)
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
@@ -70,7 +69,7 @@ def get_file(control: TheControl, workspace_id: str, run_id: str, name: str, off
     headers = {"X-Content-Type-Options": "nosniff", "X-Lapis-Size": str(file.size), "X-Lapis-Hash": file.hash or ""}
     if shown == "application/octet-stream":
         headers["Content-Disposition"] = "attachment; filename*=UTF-8''" + quote(name.rsplit("/", 1)[-1])
-    chunks = control.files.read(workspace_id, run_id, file, max(0, offset))
+    chunks = control.files.read(workspace_id, run_id, file, offset)
     return StreamingResponse(chunks, media_type=shown, headers=headers)
 
 
@@ -116,9 +115,3 @@ async def _batches(request: Request) -> AsyncIterator[bytes]:
             held, size = [], 0
     if held:
         yield b"".join(held)
-
-
-def _chunks(file: BinaryIO) -> Iterator[bytes]:
-    with file:
-        while chunk := file.read(_CHUNK):
-            yield chunk

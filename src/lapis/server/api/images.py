@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from fastapi import Response
 
-from fastapi import APIRouter, Body, Response
-
-from lapis.server.api.request import TheControl, answer
+from lapis.server.api.request import Asked, TheControl, Version, answer, make_router
 from lapis.server.control.images import ImageChange, NewImage
 from lapis.server.control.profiles import NewProfile
 
-router = APIRouter(prefix="/workspaces/{workspace_id}")
-Asked = Annotated[Any, Body()]  # read by what it becomes
+router = make_router("/workspaces/{workspace_id}")
 
 
 @router.get("/images")
@@ -31,17 +28,17 @@ def newest(control: TheControl, workspace_id: str, name: str) -> Response:
 
 
 @router.get("/images/{name}/{version}")
-def version(control: TheControl, workspace_id: str, name: str, version: int) -> Response:
+def version(control: TheControl, workspace_id: str, name: str, version: Version) -> Response:
     return answer(control.images.get(workspace_id, name, version))
 
 
 @router.patch("/images/{name}/{version}")
-def change(control: TheControl, workspace_id: str, name: str, version: int, change: Asked) -> Response:
+def change(control: TheControl, workspace_id: str, name: str, version: Version, change: Asked) -> Response:
     return answer(control.images.change(workspace_id, name, version, ImageChange.checked(change, "change")))
 
 
 @router.delete("/images/{name}/{version}")
-def delete(control: TheControl, workspace_id: str, name: str, version: int) -> Response:
+def delete(control: TheControl, workspace_id: str, name: str, version: Version) -> Response:
     control.images.delete(workspace_id, name, version)
     return answer({})
 
@@ -52,7 +49,7 @@ def package(control: TheControl, workspace_id: str, new: Asked) -> Response:
 
 
 @router.get("/packages/{name}/{version}")
-def get_package(control: TheControl, workspace_id: str, name: str, version: int) -> Response:
+def get_package(control: TheControl, workspace_id: str, name: str, version: Version) -> Response:
     return answer(control.images.get_package(workspace_id, name, version))
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from fastapi import Response
 
-from fastapi import APIRouter, Body, Response
-
-from lapis.server.api.request import TheControl, answer
+from lapis.domain.changes import ModelChange, checked_as
+from lapis.server.api.request import Asked, TheControl, Version, answer, blob_answer, make_router
 from lapis.server.control.models import NewModel
 
-router = APIRouter(prefix="/workspaces/{workspace_id}/models")
+router = make_router("/workspaces/{workspace_id}/models")
 
 
 @router.get("")
@@ -36,18 +35,23 @@ def newest(control: TheControl, workspace_id: str, name: str) -> Response:
 
 
 @router.get("/{name}/{version}")
-def version(control: TheControl, workspace_id: str, name: str, version: int) -> Response:
+def version(control: TheControl, workspace_id: str, name: str, version: Version) -> Response:
     return answer(control.models.get(workspace_id, name, version))
 
 
 @router.get("/{name}/{version}/lineage")
-def lineage(control: TheControl, workspace_id: str, name: str, version: int) -> Response:
+def lineage(control: TheControl, workspace_id: str, name: str, version: Version) -> Response:
     return answer(control.models.lineage(workspace_id, name, version))
 
 
 @router.get("/{name}/{version}/no_code")
-def no_code(control: TheControl, workspace_id: str, name: str, version: int) -> Response:
+def no_code(control: TheControl, workspace_id: str, name: str, version: Version) -> Response:
     return answer(control.models.no_code(workspace_id, name, version))
+
+
+@router.get("/{name}/{version}/blobs/{digest}")
+def file(control: TheControl, workspace_id: str, name: str, version: Version, digest: str) -> Response:
+    return blob_answer(*control.models.open_file(workspace_id, name, version, digest))
 
 
 @router.patch("/{name}/{version}")
@@ -55,13 +59,13 @@ def change(
     control: TheControl,
     workspace_id: str,
     name: str,
-    version: int,
-    changes: Annotated[dict[str, Any], Body()],
+    version: Version,
+    changes: Asked,
 ) -> Response:
-    return answer(control.models.change(workspace_id, name, version, changes))
+    return answer(control.models.change(workspace_id, name, version, checked_as(ModelChange, changes)))
 
 
 @router.delete("/{name}/{version}")
-def delete(control: TheControl, workspace_id: str, name: str, version: int) -> Response:
+def delete(control: TheControl, workspace_id: str, name: str, version: Version) -> Response:
     control.models.delete(workspace_id, name, version)
     return answer({})

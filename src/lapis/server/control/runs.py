@@ -27,8 +27,10 @@ from lapis.environments.environment_builds import EnvironmentBuilds, Resolved, p
 from lapis.environments.resolve import brings, packages_in
 from lapis.errors import Conflict, NotFound, UserErrorException
 from lapis.server.control.access import SERVER, Actor
+from lapis.server.control.admission import Admission
 from lapis.server.control.computes import Computes
 from lapis.server.control.events import Events, Follower
+from lapis.server.control.run_tokens import RunTokens
 from lapis.server.control.service_fronts import ServiceFronts
 from lapis.server.control.stores import Stores
 from lapis.server.control.workspaces import new_experiment
@@ -78,6 +80,8 @@ class Runs:
         builds: EnvironmentBuilds,
         computes: Computes,
         fronts: ServiceFronts,
+        tokens: RunTokens,
+        admission: Admission,
         now: Callable[[], float],
     ) -> None:
         self._stores = stores
@@ -85,6 +89,8 @@ class Runs:
         self._builds = builds
         self._computes = computes
         self._fronts = fronts
+        self._tokens = tokens
+        self._admission = admission
         self._now = now
         self._heard: dict[str, float] = {}
 
@@ -129,10 +135,15 @@ class Runs:
     def _begin(self, by: Actor, workspace_id: str, new: NewRun) -> RunRecord:
         parent = self._parent(workspace_id, new)
         rules.check_run_id(new.run_id)
+        self._admission.check_snapshot(workspace_id, new.snapshot_id)
+        self._admission.check_uses(workspace_id, new.uses)
         if new.job is not None:
+            self._admission.check_job(by, workspace_id, new.job)
             new = self._checked(workspace_id, new, new.job)
         if new.sweep is not None:
             check_spec(new.sweep.spec)
+            self._admission.check_uses(workspace_id, new.sweep.trial.uses)
+            self._admission.check_job(by, workspace_id, new.sweep.trial.job)
             new = self._checked(workspace_id, new, new.sweep.trial.job)
         return self._record(by, workspace_id, new, parent)
 
@@ -214,8 +225,8 @@ class Runs:
     def _checked(self, workspace_id: str, new: NewRun, job: Job) -> NewRun:
         """With what the user should know of it. Raises if a run of that job could never start."""
         notices = self._computes.check_job(workspace_id, new.target, job)
-        if new.snapshot_id is None or not self._stores.snapshots.has(new.snapshot_id):
-            raise UserErrorException(f"The run's snapshot '{new.snapshot_id}' is not stored here.")
+        if new.snapshot_id is None:
+            raise UserErrorException("A run that is to be launched needs the snapshot of its code.")
         if isinstance(job.distribution, Mpi) and self._computes.is_here(workspace_id, new.target):
             self._see_to_open_mpi(job)
         self._check_tables(job)
@@ -277,6 +288,7 @@ class Runs:
         known = {"tags", "remove_tags", "properties", "display_name", "description", "archived", "snapshot_id"}
         if set(changes) - known:
             raise UserErrorException(f"A run has no {', '.join(sorted(set(changes) - known))} to change.")
+        self._admission.check_snapshot(workspace_id, changes.get("snapshot_id"))
 
         def apply(run: RunRecord) -> RunRecord:
             if "properties" in changes:
@@ -388,6 +400,7 @@ class Runs:
         return self._settle(run, self._stores.runs.children(run.workspace_id, run.id))
 
     def _settle(self, run: RunRecord, children: list[RunRecord]) -> RunRecord:
+        self._tokens.ended(run)
         self._stores.files.seal(run.workspace_id, run.id)
         self._heard.pop(run.id, None)
         for child in children:
@@ -423,10 +436,6 @@ class Runs:
                 journals.append((kind["stream"], kind["offset"], data, parse_lines(bytes(data))[0]))
             elif what == "file":
                 named[check_path(kind["name"])] = self._stores.blobs.put_bytes(data)
-            else:
-                raise UserErrorException(f"A report cannot hold a part of kind {what!r}.")
-        for name, digest in header.get("files", {}).items():
-            named[check_path(name)] = (digest, self._stores.blobs.size(digest))
         with self._stores.database.write():  # one commit for all of it
             for stream, offset, data, points in journals:
                 position = self._take_journal(workspace_id, run_id, stream, offset, data, points)

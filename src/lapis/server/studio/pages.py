@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute
 
 from lapis.domain.run_filter import RunFilter
 from lapis.errors import AzureMLException, NotFound, UserErrorException, WorkspaceException, to_wire
-from lapis.server.api.request import TheControl
+from lapis.server.api.request import Moment, TheControl
 from lapis.server.control.guard import Guarded
 from lapis.server.studio import exhibits, rendering, views
 from lapis.server.studio.rendering import HEADERS, STATIC, data, page
@@ -67,7 +67,7 @@ def static(name: str) -> Response:
 
 
 @router.get("/{workspace_id}/runs")
-def runs(control: TheControl, workspace_id: str, experiment: str = "", cursor: int | None = None) -> Response:
+def runs(control: TheControl, workspace_id: str, experiment: str = "", cursor: Moment = None) -> Response:
     workspace = control.workspaces.get(workspace_id)
     where = RunFilter(workspace_id=workspace_id, experiment=experiment or None, roots_only=True)
     found, more = control.runs.find(where, _PER_PAGE, cursor)
@@ -121,7 +121,7 @@ def log(
     workspace_id: str,
     run_id: str,
     name: str,
-    offset: Annotated[int | None, Query(ge=0)] = None,
+    offset: Annotated[int | None, Query(ge=0, le=2**53)] = None,
 ) -> Response:
     return data(views.log_piece(control, workspace_id, run_id, name, offset))
 
