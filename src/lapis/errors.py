@@ -4,7 +4,8 @@
     ├── AzureMLException
     │   ├── UserErrorException          what was asked for is wrong
     │   │   ├── AuthenticationException     the token is missing or wrong
-    │   │   │   └── Forbidden                   the token is right, its scope is too small
+    │   │   │   ├── Forbidden                   the token is right, its scope is too small
+    │   │   │   └── TokenEnded                  the token was a run's, and the run has ended
     │   │   ├── NotFound                    nothing of that name or id
     │   │   ├── Conflict                    it exists already, or its state forbids the call
     │   │   ├── TooLarge                    more bytes than are taken
@@ -101,6 +102,10 @@ class AuthenticationException(UserErrorException):
 class Forbidden(AuthenticationException):
     code = "Forbidden"
     status = 403
+
+
+class TokenEnded(AuthenticationException):
+    code = "TokenEnded"
 
 
 class NotFound(UserErrorException):
@@ -362,7 +367,7 @@ def _descendants(root: type) -> list[type]:
     return [root] + [cls for child in children for cls in _descendants(child)]
 
 
-_OURS = {Forbidden, NotFound, Conflict, TooLarge, NotThereYet, StorageFull, Busy, Unavailable}
+_OURS = {Forbidden, TokenEnded, NotFound, Conflict, TooLarge, NotThereYet, StorageFull, Busy, Unavailable}
 _ALL = [cls for root in (AzureMLException, ServiceException) for cls in _descendants(root)]
 for _cls in _ALL:
     if _cls not in _OURS:

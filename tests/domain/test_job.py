@@ -134,7 +134,7 @@ def test_what_an_agent_is_given_is_the_same_after_a_journey() -> None:
     )  # fmt: skip
     works = [
         Work(Job(service=service, resumes="r1"), given, Container("image", ("--rm",))),
-        Recovery("r", "w", "http://here", "token", Owner("host", 7, "0", "/j", "/s")),
+        Recovery("r", "w", "http://here", "token", Owner("host", 7, "0"), "/j", "/s"),
     ]
     for work in works:
         assignment = Assignment(work, Place(1, 2, None, "node-1", "10.0.0.1", "ns", (0, 3)))

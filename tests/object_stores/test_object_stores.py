@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -476,8 +475,8 @@ def test_a_credential_is_nowhere_in_clear(
 
     base = f"/api/v1/workspaces/{workspace._workspace_id}"
     access = Access(str(home.path))
-    own = access.run_token("run", workspace._workspace_id, good.id, time.time() + 60)
-    strange = access.run_token("run", "another-workspace", good.id, time.time() + 60)
+    own = access.run_token("run", workspace._workspace_id, good.id)
+    strange = access.run_token("run", "another-workspace", good.id)
     told = [repr(store), str(vars(bird)), repr(workspace.datastores), str(bad.get_details())]
     for path in (f"{base}/datastores", f"{base}/datastore?name=bird", f"{base}/runs/{bad.id}", f"{base}/datasets"):
         for token in (access.user_token, access.viewer_key, own):

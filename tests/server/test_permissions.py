@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import inspect
-import json
-import time
-from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
 import lapis.server
-from lapis.domain import frames, settings
+from lapis.domain import frames
 from lapis.errors import Forbidden
 from lapis.server.api.express import LANES
-from lapis.server.app import make_app, make_system
 from lapis.server.control import guard
 from lapis.server.control.access import USER, VIEWER, Actor
 from lapis.server.control.control import Control
 from lapis.server.control.data import NewDataset
 from lapis.server.control.guard import TABLE, guarded
 from lapis.server.control.runs import NewRun
-from lapis.server.control.workspaces import NewWorkspace
-from lapis.server.gate import Gate
 from lapis.server.studio.login import LOGIN_PATH
-from lapis.server.system import System
+from tests.server.served import Served, served
+
+__all__ = ["served"]  # the fixture
 
 # -- who may come in where. A run is `mine`; `sibling` is another one of its workspace, `stranger` one of another.
 
@@ -41,6 +36,7 @@ ADDERS = READERS - {"viewer"}
 THE_RUN = {"user", "mine", "agent"}
 MAKERS = {"user", "mine", "sibling"}
 USERS = {"user"}
+EVERYTHING = {"user", "viewer"}
 KEY_IN_BODY: set[str] = set()
 
 WORKSPACE = "/api/v1/workspaces/{workspace_id}"
@@ -59,7 +55,7 @@ ROUTES: dict[tuple[str, str], tuple[set[str], Any]] = {
     ("POST", "/api/v1/blobs"): (UPLOADERS, frames.encode({"hashes": []})),
     ("POST", "/api/v1/blobs/missing"): (LET_IN, {"hashes": []}),
     ("PUT", "/api/v1/blobs/{digest}"): (UPLOADERS, b"x"),
-    ("GET", "/api/v1/blobs/{digest}"): (LET_IN, None),
+    ("GET", "/api/v1/blobs/{digest}"): (EVERYTHING, None),
     ("POST", "/api/v1/workspaces"): (USERS, {"name": "another", "exist_ok": True}),
     ("GET", "/api/v1/workspaces"): (LET_IN, None),
     ("GET", WORKSPACE): (READERS, None),
@@ -104,6 +100,7 @@ ROUTES: dict[tuple[str, str], tuple[set[str], Any]] = {
     ("GET", WORKSPACE + "/models/{name}/{version}"): (READERS, None),
     ("GET", WORKSPACE + "/models/{name}/{version}/lineage"): (READERS, None),
     ("GET", WORKSPACE + "/models/{name}/{version}/no_code"): (READERS, None),
+    ("GET", WORKSPACE + "/models/{name}/{version}/blobs/{digest}"): (READERS, None),
     ("PATCH", WORKSPACE + "/models/{name}/{version}"): (ADDERS, {}),
     ("DELETE", WORKSPACE + "/models/{name}/{version}"): (USERS, None),
     ("GET", WORKSPACE + "/services"): (READERS, None),
@@ -130,6 +127,7 @@ ROUTES: dict[tuple[str, str], tuple[set[str], Any]] = {
     ("GET", WORKSPACE + "/profiles/{name}"): (READERS, None),
     ("POST", WORKSPACE + "/snapshots"): (ADDERS, frames.encode({"files": [], "hashes": []})),
     ("GET", WORKSPACE + "/snapshots/{snapshot_id}"): (READERS, None),
+    ("GET", WORKSPACE + "/snapshots/{snapshot_id}/blobs/{digest}"): (READERS, None),
     ("GET", WORKSPACE + "/runs"): (READERS, None),
     ("POST", WORKSPACE + "/runs"): (MAKERS, {"runs": [NEW_RUN]}),
     ("GET", RUN): (READERS, None),
@@ -164,69 +162,6 @@ ROUTES: dict[tuple[str, str], tuple[set[str], Any]] = {
 """For each route: who gets past the gate and the guard, and a body that can be read. All others are refused."""
 
 
-class Served(NamedTuple):
-    system: System
-    app: Gate
-    tokens: dict[str, str | None]
-    names: dict[str, str]
-
-    def ask(self, who: str, method: str, route: str, body: Any) -> int:
-        """The status of the answer."""
-        path, _, query = route.partition("?")
-        for name, value in self.names.items():
-            path = path.replace(f"{{{name}}}", value).replace(f"{{{name}:path}}", value)
-        raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        headers = {"host": "127.0.0.1", "content-type": "application/json"}
-        if self.tokens[who] is not None:
-            headers["authorization"] = f"Bearer {self.tokens[who]}"
-        scope = {
-            "type": "http", "method": method, "path": path, "raw_path": path.encode(), "root_path": "",
-            "query_string": query.encode(), "http_version": "1.1", "scheme": "http",
-            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
-        }  # fmt: skip
-        coming: list[dict[str, Any]] = [{"type": "http.request", "body": raw}]
-        said: list[Any] = []
-
-        async def receive() -> dict[str, Any]:
-            return coming.pop() if coming else await asyncio.Event().wait() and {}
-
-        async def send(message: Any) -> None:
-            said.append(message)
-
-        asyncio.run(self.app(scope, receive, send))
-        return int(said[0]["status"])
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The app as the server makes it, with a run in one workspace, two beside it, and one in another workspace."""
-    home = str(tmp_path_factory.mktemp("home"))
-    system = make_system(replace(settings.load(), home=home), "http://127.0.0.1:1", time.time, lambda: None)
-    workspaces, runs = system.control.workspaces, system.control.runs
-    here, elsewhere = (workspaces.create(NewWorkspace(name))["id"] for name in ("here", "elsewhere"))
-    for run_id in ("mine", "sibling", "goes-on"):
-        runs.create(here, [NewRun("e", run_id, run_id, started=True)])
-    runs.create(elsewhere, [NewRun("e", "stranger", "stranger", started=True)])
-
-    def token(kind: str, workspace_id: str, run_id: str) -> str:
-        return system.access.run_token(kind, workspace_id, run_id, time.time() + 600)
-
-    tokens = {
-        "nobody": None,
-        "wrong": "wrong" * 10,
-        "viewer": system.access.viewer_key,
-        "stranger": token("run", elsewhere, "stranger"),
-        "sibling": token("run", here, "sibling"),
-        "agent": token("agent", here, "mine"),
-        "mine": token("run", here, "mine"),
-        "user": system.access.user_token,
-    }
-    names = {"workspace_id": here, "run_id": "mine", "digest": "0" * 64, "lock": "0" * 32, "version": "1"}
-    others = ("name", "rest", "experiment_id", "dataset_id", "snapshot_id")
-    yield Served(system, make_app(system, "127.0.0.1", lambda: None), tokens, names | dict.fromkeys(others, "x"))
-    system.stores.database.close()
-
-
 def routes_of(served: Served) -> FastAPI:
     express = served.app._app
     once = express._app  # type: ignore[attr-defined]
@@ -248,7 +183,8 @@ def test_every_route_of_the_app_says_who_may_come_in(served: Served) -> None:
 def test_a_route_lets_in_those_it_is_for_and_nobody_else(method: str, path: str, served: Served) -> None:
     allowed, body = ROUTES[method, path]
     for who in served.tokens:  # those who are refused come first: what the others do may change something
-        status = served.ask(who, method, path, body)
+        served.begin_mine()  # a token ends with its run, and some of these calls end it
+        status = served.ask(who, method, path, body).status
         if who in ("nobody", "wrong") or allowed is KEY_IN_BODY:
             assert status == 401, who
         elif who in allowed:
@@ -287,17 +223,17 @@ def test_a_run_may_not_make_a_child_of_another_one(served: Served) -> None:
 
 
 def test_an_agent_registers_the_outputs_of_its_own_run_and_of_no_other(served: Served) -> None:
-    workspace_id = served.names["workspace_id"]
-    control = guarded(served.system.control, Actor("agent", workspace_id, "mine"))
+    workspace_id, mine = served.names["workspace_id"], served.begin_mine()
+    control = guarded(served.system.control, Actor("agent", workspace_id, mine))
 
     def output_of(run_id: str) -> NewDataset:
         return NewDataset(None, {"type": "file", "sources": []}, run_id=run_id, output="out")
 
-    control.data.register_dataset(workspace_id, output_of("mine"))
+    control.data.register_dataset(workspace_id, output_of(mine))
     with pytest.raises(Forbidden):
         control.data.register_dataset(workspace_id, output_of("sibling"))
     with pytest.raises(Forbidden):
-        control.data.register_dataset("another workspace", output_of("mine"))
+        control.data.register_dataset("another workspace", output_of(mine))
 
 
 # -- the table itself

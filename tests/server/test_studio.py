@@ -266,7 +266,7 @@ def test_what_a_script_logs_cannot_break_the_page(studio: Studio) -> None:
             ("reference", "half a name", f"{ARTIFACT_PREFIX}{run_id}/\ud800.png"),
             ("reference", "half a document", f"{ARTIFACT_PREFIX}{run_id}/\ud800.json"),
         ],
-        steps=[{"state": "Running", "reason": "long ago", "at": 9e15}],
+        steps=[{"state": "Running", "reason": "in ages", "at": 2.0**39}],
     )  # fmt: skip
     assert studio.get(f"{studio.base}/{run_id}").status == 200
     assert studio.get(f"{studio.base}/{run_id}/state.json").json["ended"] is False

@@ -46,7 +46,7 @@ from lapis.domain import log_names
 from lapis.domain.job import Distribution, Job
 from lapis.domain.launch import Assignment, Launch, Place, Recovery, Work
 from lapis.domain.settings import WEB
-from lapis.errors import AzureMLException, NotFound, ServiceException, Unavailable
+from lapis.errors import AzureMLException, NotFound, ServiceException, TokenEnded, Unavailable
 
 LOOK_EVERY = 0.1  # seconds between looks at what the script wrote
 BEAT_EVERY = 5.0  # a sign of life even when there is nothing to tell
@@ -227,7 +227,7 @@ class Agent:
                 ends, losses = self.shipper.settle(patience=30.0)
                 told = {**self.told, "delivered": True, "lost": lost + losses.lost, "notices": losses.notices}
                 self.shipper.deliver(ends, {"node": told}, patience=30.0)
-            except NotFound:
+            except _RUN_IS_OVER:
                 return
             except (ServiceException, AzureMLException, OSError) as error:
                 say(f"not delivered yet: {error}")
@@ -386,8 +386,8 @@ class Agent:
                 header["service"] = self.front.told()
             reply = self.shipper.report(header, patience=0.0)
         except (Unavailable, ServiceException, AzureMLException, OSError) as error:
-            if isinstance(error, NotFound):
-                self.cancel = self.over = True  # the run was deleted: nobody wants it any more
+            if isinstance(error, _RUN_IS_OVER):
+                self.cancel = self.over = True  # nobody wants it any more
             self.quiet_until = now + 0.5  # the files on disk are the spool
             return
         self.last_report = now
@@ -429,7 +429,7 @@ class Agent:
                     header["service"] = self.front.told()  # why it could not start
                 self.shipper.deliver(ends, header, files, patience=30.0)
                 break
-            except NotFound:  # the run was deleted meanwhile
+            except _RUN_IS_OVER:
                 break
             except (ServiceException, AzureMLException, OSError) as error:
                 say(f"not delivered yet: {error}")
@@ -448,6 +448,9 @@ class Agent:
 
     def step(self, state: str, reason: str, at: float | None = None) -> None:
         self.steps.append({"state": state, "reason": reason, "at": at or time.time()})
+
+
+_RUN_IS_OVER = (NotFound, TokenEnded)  # it was deleted, or the server has ended it without us
 
 
 class _OtherNodeFailed(Exception):

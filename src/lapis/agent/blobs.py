@@ -14,8 +14,10 @@ from lapis.domain import packs
 class Blobs:
     """`with Blobs(...) as blobs:` the packs that are named stay open within. Nobody has checked what is read."""
 
-    def __init__(self, client: Client, folder: str | None, pack_names: Iterable[str]) -> None:
+    def __init__(self, client: Client, under: str, folder: str | None, pack_names: Iterable[str]) -> None:
+        """`under` is the address of the snapshot or model that they belong to."""
         self._client = client
+        self._under = under
         self._folder = folder if folder and os.path.isdir(folder) else None
         self._pack_names = pack_names
         self._open: list[BinaryIO] = []
@@ -53,6 +55,6 @@ class Blobs:
         import tempfile
 
         file = tempfile.TemporaryFile()
-        self._client.download(f"/blobs/{digest}", file.write)
+        self._client.download(f"{self._under}/blobs/{digest}", file.write)
         file.seek(0)
         return file

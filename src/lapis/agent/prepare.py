@@ -26,7 +26,8 @@ def lay_out_code(launch: Launch, code: str, client: Client, place: Place) -> Non
     """
     shutil.rmtree(code, ignore_errors=True)
     os.makedirs(code)
-    with Blobs(client, launch.blobs, launch.packs) as blobs:
+    snapshot = f"/workspaces/{launch.workspace.id}/snapshots/{launch.code.id}"
+    with Blobs(client, snapshot, launch.blobs, launch.packs) as blobs:
         try:
             lay_out(launch.code, blobs.open, code)
         except SnapshotException:

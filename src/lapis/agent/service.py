@@ -104,8 +104,10 @@ class FrontProcess:
 
     def _lay_out_models(self, client: Client) -> None:
         """Linked where that can be, so that a model of any size takes no time and no room."""
-        with Blobs(client, self._work.launch.blobs, self._work.launch.packs) as blobs:
-            for model in self._part.models:
+        launch = self._work.launch
+        for model in self._part.models:
+            address = f"/workspaces/{launch.workspace.id}/models/{model.name}/{model.version}"
+            with Blobs(client, address, launch.blobs, launch.packs) as blobs:
                 for file in model.files:
                     target = resolve_under(self._model_folder(model), file.path)
                     os.makedirs(os.path.dirname(target), exist_ok=True)

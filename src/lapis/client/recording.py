@@ -21,6 +21,7 @@ from lapis.client.shipping import Shipper, spooled
 from lapis.client.streams import whole_lines
 from lapis.domain import settings as settings_module
 from lapis.domain.delivery import Losses, not_delivered
+from lapis.domain.interactive import left_by
 from lapis.domain.metrics import Point
 from lapis.errors import AzureMLException, ServiceException, Unavailable, UserErrorException
 from lapis.machine.processes import started
@@ -102,7 +103,7 @@ class ProcessRecorder(Recorder):
     """Outside a job: this process ships, from one thread for all its runs."""
 
     def __init__(self, client: Client, workspace_id: str, run_id: str, stream: str, owner: bool) -> None:
-        super().__init__(*places(run_id if owner else f"{run_id}.{stream}"))
+        super().__init__(*left_by(settings_module.home(), workspace_id, run_id, "" if owner else stream))
         _make_folder(os.path.dirname(self.journal.path))
         self.run_id = run_id
         self.owner = owner
@@ -292,24 +293,16 @@ class Pump:
 pump = Pump()
 
 
-def owner_of(run_id: str) -> dict[str, Any]:
-    """Which process an interactive run lives in and where it writes, so that the server can tell when it is gone."""
+def owner_of() -> dict[str, Any]:
+    """Which process an interactive run lives in, so that the server can tell when it is gone."""
     import socket
 
-    pid = os.getpid()
-    journal, spool = places(run_id)
-    return {"host": socket.gethostname(), "pid": pid, "started": _started(), "journal": journal, "spool": spool}
+    return {"host": socket.gethostname(), "pid": os.getpid(), "started": _started()}
 
 
 def guest_stream() -> str:
     """The name of one more journal of a run that lives elsewhere, or has ended."""
     return f"guest-{os.urandom(16).hex()}"
-
-
-def places(name: str) -> tuple[str, str]:
-    """The journal and the spool of a run: two names in a folder that all runs of this home share."""
-    base = os.path.join(settings_module.home(), "interactive", name)
-    return base + ".jsonl", base + ".files"
 
 
 def _started() -> str | None:

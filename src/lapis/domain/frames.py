@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Iterable, Sequence
 
-from lapis.domain.limits import FRAME_HEADER, read_json
+from lapis.domain import strict_json
+from lapis.domain.limits import FRAME_HEADER
 from lapis.errors import UserErrorException
 
 
@@ -17,12 +18,11 @@ def encode(header: dict[str, Any], parts: Sequence[bytes] = ()) -> bytes:
 def decode(body: bytes) -> tuple[dict[str, Any], list[memoryview]]:
     """The header and the parts, uncopied. A body cut short is an error, never a shorter part."""
     end = body.find(b"\n", 0, FRAME_HEADER)
-    try:
-        header = read_json("The frame header", body[:end]) if end >= 0 else None
-        sizes = [int(size) for size in header["sizes"]]  # type: ignore[index]
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        raise UserErrorException("The body does not begin with a frame header.") from None
-    return header, list(_cut(memoryview(body), end + 1, sizes))  # type: ignore[return-value]
+    header = strict_json.decode(body[:end]) if end >= 0 else None
+    sizes = header.get("sizes") if isinstance(header, dict) else None
+    if not isinstance(header, dict) or not isinstance(sizes, list) or any(type(size) is not int for size in sizes):
+        raise UserErrorException("The body does not begin with a frame header.")
+    return header, list(_cut(memoryview(body), end + 1, sizes))
 
 
 def _cut(view: memoryview, start: int, sizes: Iterable[int]) -> Iterable[memoryview]:

@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any, Mapping, TypeVar, Union
 
 from lapis.domain import limits
+from lapis.domain.data import check_input_name, check_output_name, check_path_on_compute, check_reference_name
+from lapis.domain.run import check_run_id
 from lapis.domain.tree import check_path
 from lapis.domain.values import SET_BY_SERVER, Kept, Value, at_most, one_of, passing, within
 from lapis.errors import UserErrorException
 
 _NAME = at_most(limits.NAME)
 _PATH = at_most(limits.PATH)
+_ON_COMPUTE = {**at_most(limits.PATH), **passing(check_path_on_compute)}
 
 
 # -- what is run
@@ -86,10 +89,10 @@ class InDatastore(Value):
 @dataclass(frozen=True)
 class DatasetInput(Value):
     TAG = ("type", "dataset")
-    name: str = field(metadata=_NAME)
+    name: str = field(metadata=passing(check_input_name))
     mode: str = field(metadata=one_of("direct", "mount", "download"))
     definition: Mapping[str, Any]  # sources and steps: see domain/data.py
-    path_on_compute: str | None = field(default=None, metadata=_PATH)
+    path_on_compute: str | None = field(default=None, metadata=_ON_COMPUTE)
     dataset_id: str | None = field(default=None, metadata=_NAME)
     folders: Mapping[str, str | None] = field(default_factory=dict)  # of its datastores; None: not a folder
 
@@ -99,10 +102,10 @@ class Reference(Value):
     """A place in a datastore, under a name of its own."""
 
     TAG = ("type", "reference")
-    name: str = field(metadata=_NAME)
+    name: str = field(metadata=passing(check_reference_name))
     mode: str = field(metadata=one_of("mount", "download", "upload"))
     place: str | InDatastore  # text: a folder
-    path_on_compute: str | None = field(default=None, metadata=_PATH)
+    path_on_compute: str | None = field(default=None, metadata=_ON_COMPUTE)
     overwrite: bool = False
 
 
@@ -118,11 +121,11 @@ class Registration(Value):
 @dataclass(frozen=True)
 class Output(Value):
     TAG = ("type", "output")
-    name: str = field(metadata=_NAME)
+    name: str = field(metadata=passing(check_output_name))
     mode: str = field(metadata=one_of("mount", "upload"))
     place: str | InDatastore
     definition: Mapping[str, Any]  # of the dataset that it becomes
-    path_on_compute: str | None = field(default=None, metadata=_PATH)
+    path_on_compute: str | None = field(default=None, metadata=_ON_COMPUTE)
     overwrite: bool = False
     globs: tuple[str, ...] = ()  # which of the written files go to the datastore; none: all
     glob: str | None = field(default=None, metadata=_PATH)  # which of them the dataset has
@@ -226,7 +229,7 @@ class Job(Kept):
     outputs: tuple[Output, ...] = ()
     url_mirrors: str | None = None  # the submitter's LAPIS_URL_MIRRORS
     mount: str | None = field(default=None, metadata=_NAME)  # and LAPIS_MOUNT
-    resumes: str | None = field(default=None, metadata=_NAME)  # the run whose outputs it goes on from
+    resumes: str | None = field(default=None, metadata=passing(check_run_id))  # the run whose outputs it goes on from
     service: ServicePart | None = field(default=None, metadata=SET_BY_SERVER)
     wrong: tuple[str, ...] = field(default=(), metadata=SET_BY_SERVER)  # what was stored and makes no sense
 

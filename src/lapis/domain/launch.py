@@ -90,14 +90,14 @@ class Work(Value):
 
 @dataclass(frozen=True)
 class Owner(Kept):
-    """The process that an interactive run lives in, and where it writes."""
+    """The process that an interactive run lives in. Where it writes follows from the run: domain/interactive.py."""
 
     host: str = ""
     pid: int = field(default=0, metadata=within(0, 2**31))
     started: str | None = None  # tells it from a later process with the same pid
-    journal: str = field(default="", metadata=_PATH)
+    journal: str = field(default="", metadata=_PATH)  # this and the next: earlier releases tell, and nobody looks
     spool: str = field(default="", metadata=_PATH)
-    stream: str = field(default="journal", metadata=at_most(255))
+    stream: str = field(default="journal", metadata=at_most(128))
     wrong: tuple[str, ...] = field(default=(), metadata=SET_BY_SERVER)
 
 
@@ -111,6 +111,8 @@ class Recovery(Value):
     server: str
     agent_token: str
     owner: Owner
+    journal: str  # of the server's own home, and no path that a client named
+    spool: str
     address_file: str | None = None
 
     def elsewhere(self, server: str | None) -> Recovery:

@@ -70,6 +70,7 @@ def _parse_one_by_one(lines: list[bytes]) -> tuple[list[Point], int]:
     return points, len(lines) - len(points)
 
 
+_LATEST = 2.0**40  # seconds since 1970: tens of thousands of years
 _VALUE_TYPES = {LIST: list, ROW: dict, TABLE: dict, REFERENCE: str}
 
 
@@ -81,7 +82,8 @@ def _storable(point: Point) -> bool:
         and (type(point.at) is float or type(point.at) is int)
         and 0 <= point.at <= WHOLE
         and type(point.name) is str
-        and len(point.name) <= NAME_LIMIT
+        and 0 < len(point.name) <= NAME_LIMIT
+        and not _UNPRINTABLE.search(point.name)
         and (point.step is None or (type(point.step) is int and -STEP - 1 <= point.step <= STEP))
         and type(point.run_id) is str
         and (point.kind == SCALAR or point.kind == REFERENCE or _is_shallow(point.value))

@@ -184,7 +184,7 @@ def _checked(name: str, expression: Any, before: Mapping[str, Expression]) -> li
     if len(arguments) != 3 or not isinstance(arguments[1], (list, tuple)):
         raise HyperDriveConfigException(f"when() of parameter '{name}' takes a parameter, its values, an expression.")
     other, values, inner = arguments
-    if other not in before:
+    if not isinstance(other, str) or other not in before:
         raise HyperDriveConfigException(
             f"Parameter '{name}' hangs on '{other}', which must stand before it in the space. "
             f"Before it: {', '.join(before) or 'none'}."

@@ -13,6 +13,7 @@ from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 from lapis.domain import limits, spaces
 from lapis.domain.run import RunState
 from lapis.domain.stopping import NONE, Policy, Ranking, check_policy, looks_at
+from lapis.domain.sweep_shape import SpecShape
 from lapis.errors import HyperDriveConfigException, HyperDriveScenarioNotSupportedException
 
 RANDOM, GRID, BAYESIAN = "RANDOM", "GRID", "BayesianOptimization"
@@ -91,6 +92,7 @@ class Decision(NamedTuple):
 
 def check_spec(body: Mapping[str, Any]) -> Spec:
     """What was asked for, checked whole."""
+    SpecShape.checked(body, "search")
     sampling = check_sampling(body["sampling"])
     policy = check_policy(body["policy"]["name"], body["policy"]["properties"])
     if sampling.name == BAYESIAN and policy.name != NONE:

@@ -78,6 +78,8 @@ def _describe(source: Mapping[str, Any]) -> str:
 def _on_disk(root: str, pattern: str, what: str) -> tuple[str, Iterable[File]]:
     """The files, and the folder that their source begins in: a file's own, or the part before the first wildcard."""
     pattern = pattern.strip("/")
+    if ".." in pattern.split("/"):
+        raise UserErrorException(f"{what} cannot be looked for: '..' leads out of where it is.")
     path = os.path.join(root, pattern)
     if pattern and (not has_glob(pattern) or os.path.isfile(path)):  # a file may well be called `a[1].txt`
         check_path(pattern)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI, Request, Response
@@ -16,24 +14,14 @@ from starlette.exceptions import HTTPException
 from lapis.domain.addresses import rule_of
 from lapis.domain.settings import Settings
 from lapis.environments.environment_builds import EnvironmentBuilds
-from lapis.errors import AzureMLException, Busy, NotFound, ServiceException, UserErrorException, to_wire
+from lapis.errors import AzureMLException, Busy
 from lapis.machine import clock
-from lapis.server.api import (
-    about,
-    computes,
-    data,
-    environments,
-    files,
-    images,
-    models,
-    runs,
-    services,
-    shortage,
-    workspaces,
-)
+from lapis.server.api import about, computes, data, environments, files, images, models, runs, services, workspaces
+from lapis.server.api.errors import Errors
 from lapis.server.api.express import Express
 from lapis.server.api.request import RETRY_AFTER, answer
 from lapis.server.control.access import Access
+from lapis.server.control.admission import Admission
 from lapis.server.control.computes import Computes
 from lapis.server.control.control import Control
 from lapis.server.control.data import Data
@@ -41,6 +29,7 @@ from lapis.server.control.environments import Environments
 from lapis.server.control.events import Events
 from lapis.server.control.files import Files
 from lapis.server.control.fleet import Fleet
+from lapis.server.control.holdings import Holdings
 from lapis.server.control.images import Images
 from lapis.server.control.jobs import Address
 from lapis.server.control.lifetime import Lifetime
@@ -48,6 +37,7 @@ from lapis.server.control.metrics import Metrics
 from lapis.server.control.models import Models
 from lapis.server.control.profiles import Profiles
 from lapis.server.control.reconciler import Reconciler
+from lapis.server.control.run_tokens import RunTokens
 from lapis.server.control.run_views import RunViews
 from lapis.server.control.runs import Runs
 from lapis.server.control.service_content import Contents
@@ -64,14 +54,15 @@ from lapis.server.once import Once
 from lapis.server.system import System
 from lapis.version import VERSION
 
-_log = logging.getLogger("lapis.server")
-
 
 def make_system(settings: Settings, url: str, now: Callable[[], float], leave: Callable[[], None]) -> System:
     """Every part is given what it needs, so each stands below those that it is made of."""
     home, host = settings.home, urlsplit(url).hostname or "127.0.0.1"
     stores = open_stores(home)
     access = Access(home)
+    tokens = RunTokens(stores, now)
+    holdings = Holdings(stores)
+    data_sets = Data(stores, home, now, rule_of(settings.web))
     steady = clock.steady(os.path.join(home, "clock.json"))  # for durations; `now` is what people are shown
     events = Events(stores.database.after_commit)
     fleet = Fleet(home)
@@ -80,13 +71,14 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], leave: C
     builds = EnvironmentBuilds(os.path.join(home, "environments"), events.wake)
     computes = Computes(stores, fleet, uses, events, now, steady)
     fronts = ServiceFronts(stores, builds, access, events, home, steady)
-    runs = Runs(stores, events, builds, computes, fronts, now, steady)
+    admission = Admission(stores, holdings, data_sets)
+    runs = Runs(stores, events, builds, computes, fronts, tokens, admission, now, steady)
     sweeps = Sweeps(stores, runs, events, now, steady)
-    models = Models(stores, uses, now)
+    models = Models(stores, holdings, uses, now)
     contents = Contents(stores, models, builds)
     services = Services(stores, contents, computes, fronts, waiting, access, events, home, host, now, steady)
     keeper = ServiceKeeper(stores, runs, services, fronts, contents, computes, home, steady)
-    address = Address(url, settings.address_file, stores.blobs.root, settings.web)
+    address = Address(url, settings.address_file, stores.blobs.root, home, settings.web)
     reconciler = Reconciler(
         stores,
         runs,
@@ -108,19 +100,19 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], leave: C
         workspaces=Workspaces(stores, now),
         runs=runs,
         run_views=RunViews(waiting, sweeps, now, steady),
-        files=Files(stores, access, events, now),
+        files=Files(stores, holdings, access, events, now),
         metrics=Metrics(stores),
         sweeps=sweeps,
         computes=computes,
-        data=Data(stores, home, now, rule_of(settings.web)),
-        environments=Environments(stores, builds, home, now),
+        data=data_sets,
+        environments=Environments(stores, holdings, builds, home, now),
         models=models,
         services=services,
         images=Images(stores, contents, builds, now),
         profiles=Profiles(stores, services, now),
     )
     control.workspaces.ensure_default()
-    return System(home, stores, access, control, reconciler)
+    return System(home, stores, access, tokens, control, reconciler)
 
 
 def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
@@ -146,43 +138,23 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
     ):
         app.include_router(router, prefix="/api/v1")
     _include_studio(app)
-    app.add_exception_handler(AzureMLException, _deliberate)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(Exception, _fault)
+    errors = Errors(system.home)
+
+    def tell(request: Request, error: Exception) -> Response:
+        status, body = errors.told(error, f"{request.method} {request.url.path}")
+        said = answer(body, status)
+        if isinstance(error, Busy):
+            said.headers["Retry-After"] = RETRY_AFTER
+        return said
+
+    for kind in (AzureMLException, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, tell)
     stores = system.stores
     once = Once(app, stores.database, stores.requests, system.access.mark_key(), system.control.lifetime.now)
-    return Gate(Express(once, lambda: stores.database.busy), system, host)
+    return Gate(Express(once, lambda: stores.database.busy, errors), system, host, errors)
 
 
 def _include_studio(app: FastAPI) -> None:
     from lapis.server.studio import pages
 
     app.include_router(pages.router, prefix="/studio")
-
-
-def _deliberate(_: Request, error: Any) -> Response:
-    said = answer(to_wire(error), error.status)
-    if isinstance(error, Busy):
-        said.headers["Retry-After"] = RETRY_AFTER
-    return said
-
-
-def _invalid(_: Request, error: Any) -> Response:
-    faults = [f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()]
-    return answer(to_wire(UserErrorException("The request cannot be read: " + "; ".join(faults) + ".")), 400)
-
-
-def _http(request: Request, error: Any) -> Response:
-    if error.status_code == 404:
-        return answer(to_wire(NotFound(f"No route {request.method} {request.url.path}.")), 404)
-    return answer(to_wire(UserErrorException(str(error.detail))), error.status_code)
-
-
-def _fault(request: Request, error: Exception) -> Response:
-    short = shortage.told(error)
-    if short is not None:
-        return answer(to_wire(short), short.status)
-    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    said = f"The server failed at {request.method} {request.url.path}: {type(error).__name__}: {error}"
-    return answer(to_wire(ServiceException(said)), 500)

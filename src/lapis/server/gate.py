@@ -14,7 +14,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lapis.domain import http_head
 from lapis.domain.limits import LOGIN_BODY
-from lapis.errors import AuthenticationException, AzureMLException, Busy, Forbidden, to_wire
+from lapis.errors import AuthenticationException, Busy, Forbidden, UserErrorException
+from lapis.server.api.errors import Errors
 from lapis.server.api.request import ACTOR, CONTROL, RETRY_AFTER
 from lapis.server.bodies import Bodies
 from lapis.server.control.access import VIEWER, Actor
@@ -28,9 +29,10 @@ _COOKIE_SECONDS = 30 * 24 * 3600  # so that links of notebooks go on working in 
 class Gate:
     """Lets in a bearer token, a signed link to one file, or a viewer's cookie for looking at pages. Nothing else."""
 
-    def __init__(self, app: ASGIApp, system: System, host: str) -> None:
+    def __init__(self, app: ASGIApp, system: System, host: str, errors: Errors) -> None:
         self._app = app
-        self._access, self._control = system.access, system.control
+        self._errors = errors
+        self._access, self._tokens, self._control = system.access, system.tokens, system.control
         self._hosts = http_head.own_names([host])
         self._bodies = Bodies()
         # browsers share cookies between the ports of an address: two homes must not log each other out
@@ -46,18 +48,21 @@ class Gate:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
             self._check_host(headers.get("host", ""))
+            if "\0" in scope["path"]:
+                raise UserErrorException("The address of the request holds a null character.")
             if scope["path"] == LOGIN_PATH and scope["method"] == "POST":
                 await self._log_in(receive, send)
                 return
             actor = self._actor(scope, headers)
             receive, send, held = self._bodies.admit(scope, headers, receive, send)
-        except AzureMLException as error:
+        except Exception as error:
             wants_page = scope["path"].startswith("/studio") and scope["method"] == "GET"
             if isinstance(error, AuthenticationException) and not isinstance(error, Forbidden) and wants_page:
                 await _answer(send, 401, LOGIN_PAGE.encode(), PAGE_HEADERS)
             else:
+                status, body = self._errors.told(error, f"{scope['method']} {scope['path']}")
                 retry = {"retry-after": RETRY_AFTER} if isinstance(error, Busy) else {}
-                await _answer(send, error.status, json.dumps(to_wire(error)).encode(), {**_JSON, **retry})
+                await _answer(send, status, json.dumps(body).encode(), {**_JSON, **retry})
             return
         scope[ACTOR], scope[CONTROL] = actor, guarded(self._control, actor)
         try:
@@ -71,21 +76,22 @@ class Gate:
             raise Forbidden(f"This server does not answer under the name {host[:100]!r}.")
 
     def _actor(self, scope: Scope, headers: dict[str, str]) -> Actor:
-        access, now = self._access, self._control.lifetime.now()
+        access = self._access
         kind, _, token = headers.get("authorization", "").partition(" ")
         if token:
             if kind.lower() != "bearer":
                 raise AuthenticationException("Only bearer tokens are understood: Authorization: Bearer <token>.")
-            return access.actor(token.strip(), now)
+            return self._tokens.admit(access.actor(token.strip()))
         if scope["method"] == "GET" and b"signature=" in scope["query_string"]:
             query = parse_qs(scope["query_string"].decode("latin-1"))
             path = scope.get("raw_path", b"").decode("latin-1").split("?")[0] or scope["path"]
-            access.check_link(path, query.get("expires", [""])[0], query["signature"][0], now)
+            expires, signature = (query.get(name, [""])[0] for name in ("expires", "signature"))
+            access.check_link(path, expires, signature, self._control.lifetime.now())
             return VIEWER
         if scope["method"] == "GET" and scope["path"].startswith("/studio"):
-            actor = access.actor(_cookie(headers.get("cookie", ""), self._cookie_name), now)
-            return Actor("viewer") if actor.kind in ("viewer", "user") else actor
-        return access.actor(None, now)
+            actor = access.actor(_cookie(headers.get("cookie", ""), self._cookie_name))
+            return Actor("viewer") if actor.kind in ("viewer", "user") else self._tokens.admit(actor)
+        return access.actor(None)
 
     async def _log_in(self, receive: Receive, send: Send) -> None:
         body = b""
@@ -95,7 +101,7 @@ class Gate:
             if not message.get("more_body"):
                 break
         key = body.decode("latin-1").strip()
-        actor = self._access.actor(key, self._control.lifetime.now())
+        actor = self._access.actor(key)
         if actor.kind not in ("viewer", "user"):
             raise Forbidden("This key does not open pages.")
         # Lax: a click on a link in a notebook, which is another site, brings the cookie; it opens pages, and no more

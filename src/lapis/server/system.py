@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from lapis.server.control.access import Access
 from lapis.server.control.control import Control
 from lapis.server.control.reconciler import Reconciler
+from lapis.server.control.run_tokens import RunTokens
 from lapis.server.control.stores import Stores
 
 
@@ -15,6 +16,7 @@ class System:
     home: str
     stores: Stores
     access: Access
+    tokens: RunTokens
     control: Control
     reconciler: Reconciler
 

@@ -31,8 +31,8 @@ class EngineContract:
     @pytest.fixture
     def job(self) -> JobSpec:
         """A job that stays until it is stopped: its server never answers."""
-        owner = Owner("nowhere", 1, journal="/nonexistent/j", spool="/nonexistent/s")
-        return JobSpec("run-1", Recovery("run-1", "nowhere", "http://127.0.0.1:9", "none", owner))
+        left = ("/nonexistent/j", "/nonexistent/s")
+        return JobSpec("run-1", Recovery("run-1", "nowhere", "http://127.0.0.1:9", "none", Owner("nowhere", 1), *left))
 
     def test_launching_a_job_twice_starts_it_once(self, engine: Engine, job: JobSpec) -> None:
         assert engine.launch(job) == engine.launch(job)

@@ -268,7 +268,7 @@ class Model:
             path = os.path.join(target_dir, *file["path"].split("/"))
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             with replacing(path) as part, open(part, "wb") as out:
-                self.workspace._client.download(f"/blobs/{file['hash']}", out.write)
+                self.workspace._client.download(self._address_of(file), out.write)
         return place
 
     @overload
@@ -333,7 +333,10 @@ class Model:
     def get_sas_urls(self) -> builtins.list[str]:
         """Addresses from which the files can be fetched; they need this workspace's token."""
         server = self.workspace._client.endpoint.url.rstrip("/")
-        return [f"{server}/api/v1/blobs/{file['hash']}" for file in self._view["files"]]
+        return [f"{server}/api/v1{self._address_of(file)}" for file in self._view["files"]]
+
+    def _address_of(self, file: dict[str, Any]) -> str:
+        return f"{self.workspace._base}/models/{self.name}/{self.version}/blobs/{file['hash']}"
 
     # -- told
 

@@ -77,7 +77,7 @@ def _as_it_is(model: Model, target: str | None, model_name: str | None) -> str |
         raise UserErrorException(f"Model {model.id} {why}: model.download() fetches it as it is.")
     assert target is not None
     with replacing(target) as part, open(part, "wb") as out:
-        model.workspace._client.download(f"/blobs/{files[0]['hash']}", out.write)
+        model.workspace._client.download(model._address_of(files[0]), out.write)
     return target
 
 

@@ -90,7 +90,7 @@ class ModelPackage:
                 target = os.path.join(
                     app, "azureml-models", model["name"], str(model["version"]), *file["path"].split("/")
                 )
-                self._save_blob(file["hash"], target)
+                self._save_blob(f"models/{model['name']}/{model['version']}", file["hash"], target)
         _save_server(os.path.join(output_directory, "server"))
         lock = self._view["lock"]
         python = lock["python"] if lock else ".".join(map(str, sys.version_info[:2]))
@@ -148,15 +148,15 @@ class ModelPackage:
         return lines
 
     def _save_code(self, content: Content, app: str) -> None:
-        snapshot = content.snapshot_id
-        files = self.workspace._client.call("GET", f"{self.workspace._base}/snapshots/{snapshot}")["files"]
+        snapshot = f"snapshots/{content.snapshot_id}"
+        files = self.workspace._client.call("GET", f"{self.workspace._base}/{snapshot}")["files"]
         for path, digest, *_ in files:
-            self._save_blob(digest, os.path.join(app, content.folder or "", *path.split("/")))
+            self._save_blob(snapshot, digest, os.path.join(app, content.folder or "", *path.split("/")))
 
-    def _save_blob(self, digest: str, target: str) -> None:
+    def _save_blob(self, whose: str, digest: str, target: str) -> None:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         with replacing(target) as part, open(part, "wb") as file:
-            self.workspace._client.download(f"/blobs/{digest}", file.write)
+            self.workspace._client.download(f"{self.workspace._base}/{whose}/blobs/{digest}", file.write)
 
     def _about(self, content: Content, python: str) -> dict[str, Any]:
         return {

@@ -57,7 +57,7 @@ def start_logging(
         "properties": {"ContentSnapshotId": snapshot_id} if snapshot_id else {},
         "snapshot_id": snapshot_id,
         "target": "sdk",
-        "owner": owner_of(chosen),
+        "owner": owner_of(),
         "started": True,
         "created_by": user_name(),
     }

@@ -146,7 +146,8 @@ class RunFiles:
         import zipfile
 
         chosen = snapshot_id or self.get_snapshot_id()
-        rows = self._client.call("GET", self._base.rsplit("/runs/", 1)[0] + f"/snapshots/{chosen}")["files"]
+        snapshot = self._base.rsplit("/runs/", 1)[0] + f"/snapshots/{chosen}"
+        rows = self._client.call("GET", snapshot)["files"]
         target = os.fspath(path) if path is not None else os.getcwd()
         if not target.endswith(".zip"):
             os.makedirs(target, exist_ok=True)
@@ -154,7 +155,7 @@ class RunFiles:
         with replacing(target) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, digest, _, executable in rows:
                 pieces: list[bytes] = []
-                self._client.download(f"/blobs/{digest}", pieces.append)
+                self._client.download(f"{snapshot}/blobs/{digest}", pieces.append)
                 if hashlib.sha256(b"".join(pieces)).hexdigest() != digest:
                     raise SnapshotException(f"'{name}' of snapshot {chosen} arrived damaged. Try again.")
                 entry = zipfile.ZipInfo(check_path(name), date_time=(1980, 1, 1, 0, 0, 0))

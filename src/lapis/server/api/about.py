@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from lapis.server.api.repeats import harmless
-from lapis.server.api.request import BoundedRoute, TheControl, answer
+from lapis.server.api.request import TheControl, answer, make_router
 
-router = APIRouter(route_class=BoundedRoute)
+router = make_router()
 
 
 @router.get("/about")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Body, Response
+from fastapi import Body, Response
 
+from lapis.domain.changes import ComputeChange, checked_as
 from lapis.server.api.repeats import kept, whole
-from lapis.server.api.request import BoundedRoute, TheControl, answer
+from lapis.server.api.request import Asked, TheControl, answer, make_router
 from lapis.server.control.computes import NewCompute
 
-router = APIRouter(prefix="/workspaces/{workspace_id}/computes", route_class=BoundedRoute)
+router = make_router("/workspaces/{workspace_id}/computes")
 
 
 @router.get("")
@@ -31,8 +32,8 @@ def compute(control: TheControl, workspace_id: str, name: str) -> Response:
 
 @router.patch("/{name}")
 @whole
-def update(control: TheControl, workspace_id: str, name: str, changes: Annotated[dict[str, Any], Body()]) -> Response:
-    return answer(control.computes.update(workspace_id, name, changes))
+def update(control: TheControl, workspace_id: str, name: str, changes: Asked) -> Response:
+    return answer(control.computes.update(workspace_id, name, checked_as(ComputeChange, changes)))
 
 
 @router.delete("/{name}")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from fastapi import Body, Response
 
-from fastapi import APIRouter, Body, Response
-
+from lapis.domain.changes import DatasetChange, checked_as
 from lapis.server.api.long_work import LOOKING
 from lapis.server.api.repeats import kept, whole
-from lapis.server.api.request import BoundedRoute, TheControl, answer
+from lapis.server.api.request import Asked, TheControl, answer, make_router
 from lapis.server.control.bounds import Version
 from lapis.server.control.data import NewDataset, NewDatastore
 
-router = APIRouter(prefix="/workspaces/{workspace_id}", route_class=BoundedRoute)
+router = make_router("/workspaces/{workspace_id}")
 
 
 @router.get("/datastores")
@@ -85,9 +84,10 @@ def change_dataset(
     control: TheControl,
     workspace_id: str,
     dataset_id: str,
-    changes: dict[str, Any] = Body(),  # noqa: B008
+    changes: Asked,
 ) -> Response:
-    return answer(control.data.change_dataset(workspace_id, dataset_id, changes))
+    asked = checked_as(DatasetChange, changes)
+    return answer(control.data.change_dataset(workspace_id, dataset_id, asked))
 
 
 @router.get("/datasets/{dataset_id}/files")

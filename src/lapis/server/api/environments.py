@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Response
+from fastapi import Body, Response
 
 from lapis.server.api.long_work import RESOLVING
 from lapis.server.api.repeats import harmless, whole
-from lapis.server.api.request import BoundedRoute, TheControl, answer
+from lapis.server.api.request import TheControl, answer, make_router
 from lapis.server.control.bounds import Offset
 from lapis.server.control.environments import EnvironmentWish
 
-router = APIRouter(prefix="/workspaces/{workspace_id}/environments", route_class=BoundedRoute)
+router = make_router("/workspaces/{workspace_id}/environments")
 
 _Definition = Annotated[dict[str, Any], Body(embed=True)]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +16,8 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from lapis.errors import AzureMLException, ServiceException, to_wire
-from lapis.server.api import runs, shortage, snapshots
+from lapis.server.api import runs, snapshots
+from lapis.server.api.errors import Errors
 from lapis.server.api.request import ACTOR, CONTROL
 
 LANES: dict[str, tuple[int, Callable[..., bytes]]] = {
@@ -33,13 +32,13 @@ LANES: dict[str, tuple[int, Callable[..., bytes]]] = {
 _PATTERNS = [(re.compile(re.sub("{[^/]+}", "([^/]+)", path)), *lane) for path, lane in LANES.items()]
 
 _SMALL = 16 << 10  # bytes of a body whose work is not worth a thread
-_log = logging.getLogger("lapis.server")
 
 
 class Express:
-    def __init__(self, app: ASGIApp, busy: Callable[[], bool]) -> None:
+    def __init__(self, app: ASGIApp, busy: Callable[[], bool], errors: Errors) -> None:
         self._app = app
         self._busy = busy  # whether a write would have to wait for another one
+        self._errors = errors
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="express")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -55,13 +54,20 @@ class Express:
         light = scope[ACTOR].kind == "user" and len(body) <= _SMALL  # an agent's last report seals logs
         light = light and b'"mpi"' not in body  # Open MPI may have to be installed first
         if light and not self._busy():
-            status, answer = _done(*asked)  # done in a millisecond: handing it to a thread would cost as much
+            status, answer = self._done(*asked)  # done in a millisecond: handing it to a thread would cost as much
         else:
             loop = asyncio.get_running_loop()
-            status, answer = await loop.run_in_executor(self._threads, _done, *asked)
+            status, answer = await loop.run_in_executor(self._threads, self._done, *asked)
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer))]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": answer})
+
+    def _done(self, success: int, work: Callable[..., bytes], asked: tuple[Any, ...]) -> tuple[int, bytes]:
+        try:
+            return success, work(*asked)
+        except Exception as error:
+            status, body = self._errors.told(error, work.__name__.replace("_", " "))
+            return status, json.dumps(body).encode()
 
 
 def _lane(path: str) -> tuple[int, Callable[..., bytes], tuple[str, ...]] | None:
@@ -70,19 +76,6 @@ def _lane(path: str) -> tuple[int, Callable[..., bytes], tuple[str, ...]] | None
         if found is not None:
             return success, work, found.groups()
     return None
-
-
-def _done(success: int, work: Callable[..., bytes], asked: tuple[Any, ...]) -> tuple[int, bytes]:
-    try:
-        return success, work(*asked)
-    except AzureMLException as error:
-        return error.status, json.dumps(to_wire(error)).encode()
-    except Exception as error:
-        short = shortage.told(error)
-        if short is not None:
-            return short.status, json.dumps(to_wire(short)).encode()
-        _log.exception("%s failed", work.__name__)
-        return 500, json.dumps(to_wire(ServiceException(f"The server failed: {error!r}"))).encode()
 
 
 async def _read(receive: Receive) -> bytes | bytearray | None:

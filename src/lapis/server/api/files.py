@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import AsyncIterator, Iterator
-from typing import Annotated, BinaryIO
+from collections.abc import AsyncIterator
+from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Body, Request, Response
+from fastapi import Body, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
 from lapis.domain.tree import check_path
 from lapis.server.api.repeats import harmless, whole
-from lapis.server.api.request import BoundedRoute, TheControl, answer
+from lapis.server.api.request import TheControl, answer, blob_answer, make_router
 from lapis.server.control.bounds import Files, Offset
 from lapis.server.control.files import Writer
 
-router = APIRouter(route_class=BoundedRoute)
+router = make_router()
 _CHUNK = 1 << 20
 
 
@@ -31,17 +31,17 @@ async def put_blob(request: Request, control: TheControl, digest: str) -> Respon
 
 @router.get("/blobs/{digest}")
 def get_blob(control: TheControl, digest: str) -> Response:
-    size, file = control.files.open_blob(digest)
-    return StreamingResponse(
-        _chunks(file),
-        media_type="application/octet-stream",
-        headers={"Content-Length": str(size), "X-Content-Type-Options": "nosniff"},
-    )
+    return blob_answer(*control.files.open_blob(digest))
 
 
 @router.get("/workspaces/{workspace_id}/snapshots/{snapshot_id}")
 def get_snapshot(control: TheControl, workspace_id: str, snapshot_id: str) -> Response:
     return answer({"id": snapshot_id, "files": control.files.snapshot(workspace_id, snapshot_id).to_json()})
+
+
+@router.get("/workspaces/{workspace_id}/snapshots/{snapshot_id}/blobs/{digest}")
+def get_file_of_snapshot(control: TheControl, workspace_id: str, snapshot_id: str, digest: str) -> Response:
+    return blob_answer(*control.files.open_in_snapshot(workspace_id, snapshot_id, digest))
 
 
 @router.get("/workspaces/{workspace_id}/runs/{run_id}/files")
@@ -128,9 +128,3 @@ async def _batches(request: Request) -> AsyncIterator[bytes]:
             held, size = [], 0
     if held:
         yield b"".join(held)
-
-
-def _chunks(file: BinaryIO) -> Iterator[bytes]:
-    with file:
-        while chunk := file.read(_CHUNK):
-            yield chunk

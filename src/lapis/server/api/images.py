@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-from fastapi import APIRouter, Body, Response
+from fastapi import Response
 
 from lapis.server.api.long_work import DEPLOYING
 from lapis.server.api.repeats import kept, whole
-from lapis.server.api.request import BoundedRoute, TheControl, answer
+from lapis.server.api.request import Asked, TheControl, answer, make_router
 from lapis.server.control.bounds import Version
 from lapis.server.control.images import ImageChange, NewImage
 from lapis.server.control.profiles import NewProfile
 
-router = APIRouter(prefix="/workspaces/{workspace_id}", route_class=BoundedRoute)
-Asked = Annotated[Any, Body()]  # read by what it becomes
+router = make_router("/workspaces/{workspace_id}")
 
 
 @router.get("/images")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from fastapi import Response
 
-from fastapi import APIRouter, Body, Response
-
+from lapis.domain.changes import ModelChange, checked_as
 from lapis.server.api.long_work import LOOKING
 from lapis.server.api.repeats import whole
-from lapis.server.api.request import BoundedRoute, TheControl, answer
+from lapis.server.api.request import Asked, TheControl, answer, blob_answer, make_router
 from lapis.server.control.bounds import Version
 from lapis.server.control.models import NewModel
 
-router = APIRouter(prefix="/workspaces/{workspace_id}/models", route_class=BoundedRoute)
+router = make_router("/workspaces/{workspace_id}/models")
 
 
 @router.get("")
@@ -55,6 +54,11 @@ def no_code(control: TheControl, workspace_id: str, name: str, version: Version)
     return answer(control.models.no_code(workspace_id, name, version))
 
 
+@router.get("/{name}/{version}/blobs/{digest}")
+def file(control: TheControl, workspace_id: str, name: str, version: Version, digest: str) -> Response:
+    return blob_answer(*control.models.open_file(workspace_id, name, version, digest))
+
+
 @router.patch("/{name}/{version}")
 @whole
 def change(
@@ -62,9 +66,9 @@ def change(
     workspace_id: str,
     name: str,
     version: Version,
-    changes: Annotated[dict[str, Any], Body()],
+    changes: Asked,
 ) -> Response:
-    return answer(control.models.change(workspace_id, name, version, changes))
+    return answer(control.models.change(workspace_id, name, version, checked_as(ModelChange, changes)))
 
 
 @router.delete("/{name}/{version}")

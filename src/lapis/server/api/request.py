@@ -1,20 +1,49 @@
-"""What every route needs: control, guarded for whoever asks, and how an answer is written."""
+"""What every route needs: a body that was read, control, guarded for whoever asks, and how an answer is written."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, cast
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Annotated, Any, BinaryIO, cast
 
-from fastapi import Depends, HTTPException, Request, Response
+from fastapi import APIRouter, Body, Depends, Request, Response
+from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 
-from lapis.domain.limits import read_json
+from lapis.domain import strict_json
 from lapis.errors import UserErrorException
 from lapis.server.control.guard import Guarded
 
 RETRY_AFTER = "2"  # seconds that whoever finds the server busy is asked to wait
+_CHUNK = 1 << 20  # bytes of a blob that are read at a time
 CONTROL, ACTOR = "lapis_control", "lapis_actor"  # where the gate puts them in the scope of a request
+
+Asked = Annotated[Any, Body()]  # a body that is read by what it becomes
+
+
+class _Request(Request):
+    """Reads JSON as `strict_json` does."""
+
+    async def json(self) -> Any:
+        try:
+            return strict_json.decode(await self.body())
+        except UserErrorException as error:
+            raise HTTPException(400, error.message) from None  # the framework passes on no other class from here
+
+
+class _Route(APIRoute):
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_strictly(request: Request) -> Response:
+            return await handle(_Request(request.scope, request.receive))
+
+        return handle_strictly
+
+
+def make_router(prefix: str = "") -> APIRouter:
+    return APIRouter(prefix=prefix, route_class=_Route)
 
 
 # async, although it waits for nothing: FastAPI would hand a plain function to a thread, for each request
@@ -22,29 +51,18 @@ async def _control(request: Request) -> Guarded:
     return cast(Guarded, request.scope[CONTROL])
 
 
-class BoundedRoute(APIRoute):
-    """A route whose JSON is no deeper than it may be."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def bounded(request: Request) -> Response:
-            return await handle(_BoundedRequest(request.scope, request.receive))
-
-        return bounded
-
-
-class _BoundedRequest(Request):
-    async def json(self) -> Any:
-        if not hasattr(self, "_json"):
-            try:
-                self._json = read_json("The body of this request", await self.body())
-            except UserErrorException as error:  # FastAPI has words of its own for any other class
-                raise HTTPException(400, error.message) from None
-        return self._json
-
-
 TheControl = Annotated[Guarded, Depends(_control)]
+
+
+def blob_answer(size: int, file: BinaryIO) -> Response:
+    headers = {"Content-Length": str(size), "X-Content-Type-Options": "nosniff"}
+    return StreamingResponse(_chunks(file), media_type="application/octet-stream", headers=headers)
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while chunk := file.read(_CHUNK):
+            yield chunk
 
 
 def answer(value: Any, status: int = 200) -> Response:

@@ -6,32 +6,31 @@ import json
 import time
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Query, Response
+from fastapi import Body, Query, Response
 from fastapi.concurrency import run_in_threadpool
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from lapis.domain import frames
+from lapis.domain import frames, strict_json
+from lapis.domain.changes import RunChange, checked_as
 from lapis.domain.limits import PAGE
+from lapis.domain.report import check_report
 from lapis.domain.run import parse_label
 from lapis.domain.run_filter import RunFilter
 from lapis.errors import UserErrorException
 from lapis.server.api.repeats import whole
-from lapis.server.api.request import BoundedRoute, TheControl, answer
+from lapis.server.api.request import Asked, TheControl, answer, make_router
 from lapis.server.control.bounds import Filters, Number, Offset, Seconds
 from lapis.server.control.guard import Guarded
 from lapis.server.control.runs import NewRun
 
-router = APIRouter(prefix="/workspaces/{workspace_id}/runs", route_class=BoundedRoute)
+router = make_router("/workspaces/{workspace_id}/runs")
 LONGEST_WATCH = 30.0
 _NEW_RUNS = TypeAdapter(dict[Literal["runs"], list[NewRun]])
 
 
 def create_from(control: Guarded, workspace_id: str, body: bytes) -> bytes:
     """Make the runs that a JSON body describes. Called by express.py."""
-    try:
-        wanted = _NEW_RUNS.validate_json(body)["runs"]
-    except (ValidationError, KeyError) as error:
-        raise UserErrorException(f"The request cannot be read: {error}") from error
+    wanted = _NEW_RUNS.validate_python(strict_json.decode(body)).get("runs")
     if not wanted:
         raise UserErrorException("No run was described.")
     made = control.runs.create(workspace_id, wanted)
@@ -93,9 +92,10 @@ def change(
     control: TheControl,
     workspace_id: str,
     run_id: str,
-    changes: dict[str, Any] = Body(),  # noqa: B008
+    changes: Asked,
 ) -> Response:
-    return answer(control.run_views.of(control.runs.change(workspace_id, run_id, changes)))
+    changed = control.runs.change(workspace_id, run_id, checked_as(RunChange, changes))
+    return answer(control.run_views.of(changed))
 
 
 @router.delete("/{run_id}")
@@ -173,10 +173,8 @@ def curve(
 def report_from(control: Guarded, workspace_id: str, run_id: str, body: bytes) -> bytes:
     """Take up what an agent or an owner tells, as frames. Called by express.py."""
     header, parts = frames.decode(body)
-    try:
-        reply = control.runs.report(workspace_id, run_id, header, parts)
-    except (KeyError, TypeError, ValueError, AttributeError) as fault:
-        raise UserErrorException(f"The report of run {run_id} cannot be read: {fault!r}.") from fault
+    check_report(header, len(parts))
+    reply = control.runs.report(workspace_id, run_id, header, parts)
     return json.dumps(reply, separators=(",", ":")).encode()
 
 
@@ -191,7 +189,7 @@ async def watch(
     wait: Seconds = 0.0,
 ) -> Response:
     """Answer as soon as the run has changed since `revision` or `log` is longer than `offset`, or after `wait` s."""
-    deadline = time.monotonic() + min(max(wait, 0.0), LONGEST_WATCH)
+    deadline = time.monotonic() + min(wait, LONGEST_WATCH)
     with control.runs.follow(workspace_id, run_id) as run:
         while True:
             view, length = await run_in_threadpool(_look, control, workspace_id, run_id, log)

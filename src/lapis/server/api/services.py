@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Body, Query, Response
+from fastapi import Query, Response
 
 from lapis.domain.deployment import NewKey, NewService, ServiceChange
 from lapis.server.api.long_work import DEPLOYING
 from lapis.server.api.repeats import harmless, kept, whole
-from lapis.server.api.request import BoundedRoute, TheControl, answer
+from lapis.server.api.request import Asked, TheControl, answer, make_router
 
-router = APIRouter(prefix="/workspaces/{workspace_id}/services", route_class=BoundedRoute)
-Asked = Annotated[Any, Body()]  # read by what it becomes
+router = make_router("/workspaces/{workspace_id}/services")
 
 
 @router.get("")

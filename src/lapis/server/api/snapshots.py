@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lapis.domain import frames, packs
-from lapis.domain.limits import read_json
+from lapis.domain import frames, packs, strict_json
 from lapis.domain.tree import Tree
 from lapis.errors import UserErrorException
 from lapis.server.control.guard import Guarded
@@ -14,11 +13,11 @@ from lapis.server.control.guard import Guarded
 
 def missing_from(control: Guarded, body: bytes) -> bytes:
     """Which of the blobs that a JSON body names are not here. Called by express.py, as the others."""
-    try:
-        hashes = read_json("The body of this request", body)["hashes"]
-        return _json({"missing": control.files.missing(hashes)})
-    except (ValueError, TypeError, KeyError):
-        raise UserErrorException('The request cannot be read: it should be {"hashes": [...]}.') from None
+    asked = strict_json.decode(body)
+    hashes = asked.get("hashes") if isinstance(asked, dict) else None
+    if not isinstance(hashes, list) or any(not isinstance(digest, str) for digest in hashes):
+        raise UserErrorException('The request cannot be read: it should be {"hashes": [...]}.')
+    return _json({"missing": control.files.missing(hashes)})
 
 
 def put_blobs_from(control: Guarded, body: bytes) -> bytes:

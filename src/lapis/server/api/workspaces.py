@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Body, Query, Response
+from fastapi import Body, Query, Response
 
+from lapis.domain.changes import ExperimentChange, WorkspaceChange, checked_as
 from lapis.domain.run import parse_label
 from lapis.server.api.repeats import whole
-from lapis.server.api.request import BoundedRoute, TheControl, answer
+from lapis.server.api.request import Asked, TheControl, answer, make_router
 from lapis.server.control.bounds import Filters
 from lapis.server.control.workspaces import NewWorkspace
 
-router = APIRouter(route_class=BoundedRoute)
+router = make_router()
 
 
 @router.post("/workspaces")
@@ -42,9 +43,9 @@ def get(control: TheControl, workspace_id: str) -> Response:
 def update(
     control: TheControl,
     workspace_id: str,
-    changes: dict[str, Any] = Body(),  # noqa: B008
+    changes: Asked,
 ) -> Response:
-    return answer(control.workspaces.update(workspace_id, changes))
+    return answer(control.workspaces.update(workspace_id, checked_as(WorkspaceChange, changes)))
 
 
 @router.delete("/workspaces/{workspace_id}")
@@ -78,9 +79,10 @@ def change_experiment(
     control: TheControl,
     workspace_id: str,
     experiment_id: str,
-    changes: dict[str, Any] = Body(),  # noqa: B008
+    changes: Asked,
 ) -> Response:
-    return answer(control.workspaces.change_experiment(workspace_id, experiment_id, changes))
+    asked = checked_as(ExperimentChange, changes)
+    return answer(control.workspaces.change_experiment(workspace_id, experiment_id, asked))
 
 
 @router.delete("/workspaces/{workspace_id}/experiments/{experiment_id}")

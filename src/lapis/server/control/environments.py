@@ -10,11 +10,14 @@ from functools import partial
 from typing import Any
 
 from lapis.domain import limits
+from lapis.domain.environment import check_definition
 from lapis.environments.curated import curated, curated_names
 from lapis.environments.environment_builds import EnvironmentBuilds, Resolved
 from lapis.environments.values import NOBODY, Submitter
 from lapis.errors import NotFound, UserErrorException
+from lapis.server.control.access import SERVER, Actor
 from lapis.server.control.bounds import Path
+from lapis.server.control.holdings import Holdings
 from lapis.server.control.stores import Stores
 from lapis.server.store.assets import ENVIRONMENT, Asset
 from lapis.server.store.sealed import Sealer
@@ -37,8 +40,11 @@ class EnvironmentWish:
 
 
 class Environments:
-    def __init__(self, stores: Stores, builds: EnvironmentBuilds, home: str, now: Callable[[], float]) -> None:
+    def __init__(
+        self, stores: Stores, holdings: Holdings, builds: EnvironmentBuilds, home: str, now: Callable[[], float]
+    ) -> None:
         self._stores = stores
+        self._holdings = holdings
         self._builds = builds
         self._sealer = Sealer(home)
         self._now = now
@@ -47,6 +53,7 @@ class Environments:
 
     def register(self, workspace_id: str, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Keep the next version; the same definition again is the version that there is."""
+        check_definition(definition)
         name = definition.get("name")
         if not isinstance(name, str) or not name or len(name) > limits.NAME:
             raise UserErrorException(f"An environment needs a name of 1 to {limits.NAME} characters to be registered.")
@@ -69,7 +76,7 @@ class Environments:
             )
 
         def which(newest: Asset | None) -> Asset | None:
-            version = asked or str(newest.version + 1 if newest is not None else 1)
+            version = str(asked) if asked else str(newest.version + 1 if newest is not None else 1)
             asset.body.update(version=str(version))
             return None
 
@@ -151,29 +158,37 @@ class Environments:
     # -- resolved and built
 
     def resolve(self, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
-        resolved = self._resolved(wish)
+        resolved = self._resolved(workspace_id, wish)
         return {**self._lock_view(resolved), "built": self._builds.ready(resolved.lock.hash)}
 
-    def _resolved(self, wish: EnvironmentWish) -> Resolved:
+    def _resolved(self, workspace_id: str, wish: EnvironmentWish) -> Resolved:
+        check_definition(wish.definition)
         how = (wish.strict, wish.container, wish.mpi, wish.horovod_in, wish.submitter)
-        return self._builds.resolve(wish.definition, *how)
+        resolved = self._builds.resolve(wish.definition, *how)
+        self._holdings.resolved(workspace_id, resolved.lock.hash)
+        return resolved
 
     def build(self, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
         """See to it that it is built, whether or not a run waits for it."""
-        resolved = self._resolved(wish)
+        resolved = self._resolved(workspace_id, wish)
         self._builds.start(resolved.lock.hash, by_hand=True)
         return {**self._lock_view(resolved), **self.build_status(workspace_id, resolved.lock.hash)}
 
-    def build_status(self, workspace_id: str, lock_hash: str) -> dict[str, Any]:
-        self._builds.lock(lock_hash)
+    def build_status(self, workspace_id: str, lock_hash: str, *, by: Actor = SERVER) -> dict[str, Any]:
+        self._check_lock(lock_hash, by)
         failure = self._builds.failure(lock_hash)
         status = "Succeeded" if self._builds.ready(lock_hash) else "Failed" if failure else "Running"
         length = len(self._builds.log(lock_hash))
         return {"id": lock_hash, "status": status, "error": failure, "log_length": length}
 
-    def build_log(self, workspace_id: str, lock_hash: str, offset: int) -> bytes:
-        self._builds.lock(lock_hash)
+    def build_log(self, workspace_id: str, lock_hash: str, offset: int, *, by: Actor = SERVER) -> bytes:
+        self._check_lock(lock_hash, by)
         return self._builds.log(lock_hash, offset)
+
+    def _check_lock(self, lock_hash: str, by: Actor) -> None:
+        if not self._holdings.lets_use_lock(by, lock_hash):
+            raise NotFound(f"No environment {lock_hash[:80]} was resolved in this workspace.")
+        self._builds.lock(lock_hash)
 
     def details(self, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
         """What SDK v1 tells of an environment's image; here of the folder that stands for it."""

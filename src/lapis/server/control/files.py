@@ -10,8 +10,10 @@ from lapis.domain import limits
 from lapis.domain import run as rules
 from lapis.domain.run_file import RunFile
 from lapis.domain.tree import Tree, check_path
-from lapis.server.control.access import Access
+from lapis.errors import NotFound
+from lapis.server.control.access import SERVER, Access, Actor
 from lapis.server.control.events import Events
+from lapis.server.control.holdings import Holdings
 from lapis.server.control.stores import Stores
 
 
@@ -28,27 +30,32 @@ class Writer(Protocol):
 
 
 class Files:
-    def __init__(self, stores: Stores, access: Access, events: Events, now: Callable[[], float]) -> None:
+    def __init__(
+        self, stores: Stores, holdings: Holdings, access: Access, events: Events, now: Callable[[], float]
+    ) -> None:
         self._stores = stores
+        self._holdings = holdings
         self._access = access
         self._events = events
         self._now = now
 
     # -- blobs
 
-    def missing(self, hashes: Iterable[str]) -> list[str]:
-        """Which of these blobs are not here."""
+    def missing(self, hashes: Iterable[str], *, by: Actor = SERVER) -> list[str]:
+        """Which of these blobs are to be sent: a run is not told of what others have."""
         hashes = list(hashes)
         limits.check_count("hashes", hashes, limits.FILES_OF_SNAPSHOT)
-        return self._stores.blobs.missing(hashes)
+        return self._holdings.lacking(by, hashes)
 
-    def put_blobs(self, blobs: Sequence[tuple[str, memoryview]]) -> int:
+    def put_blobs(self, blobs: Sequence[tuple[str, memoryview]], *, by: Actor = SERVER) -> int:
         """Keep many small ones; how many were here before."""
-        return self._stores.blobs.put_all(blobs)
+        known = self._stores.blobs.put_all(blobs)
+        self._holdings.sent(by, [digest for digest, _ in blobs])
+        return known
 
-    def blob_writer(self, digest: str) -> Writer:
+    def blob_writer(self, digest: str, *, by: Actor = SERVER) -> Writer:
         self._stores.blobs.path(digest)  # raises if it cannot be the hash of anything
-        return self._stores.blobs.writer()
+        return _NotedWriter(self._stores.blobs.writer(), lambda name: self._holdings.sent(by, [name]))
 
     def open_blob(self, digest: str) -> tuple[int, BinaryIO]:
         """Its size and its bytes."""
@@ -56,16 +63,33 @@ class Files:
 
     # -- snapshots
 
-    def add_snapshot(self, workspace_id: str, tree: Tree, blobs: Sequence[tuple[str, memoryview]]) -> list[str]:
+    def add_snapshot(
+        self, workspace_id: str, tree: Tree, blobs: Sequence[tuple[str, memoryview]], *, by: Actor = SERVER
+    ) -> list[str]:
         """Keep a snapshot, or say which of its blobs are missing; some may come along."""
-        self._stores.blobs.put_all(blobs)
-        lacking = self._stores.blobs.missing(entry.hash for entry in tree)
-        if not lacking and not self._stores.snapshots.has(tree.id):
-            self._stores.snapshots.add(tree, self._now())
+        self.put_blobs(blobs, by=by)
+        digests = [entry.hash for entry in tree]
+        if self._stores.snapshots.has(workspace_id, tree.id):
+            return self._stores.blobs.missing(digests)
+        lacking = self._holdings.lacking(by, digests)
+        if not lacking:
+            self._stores.snapshots.add(workspace_id, tree, self._now())
         return lacking
 
     def snapshot(self, workspace_id: str, snapshot_id: str) -> Tree:
+        self._check_held(workspace_id, snapshot_id)
         return self._stores.snapshots.get(snapshot_id)
+
+    def _check_held(self, workspace_id: str, snapshot_id: str) -> None:
+        if not self._stores.snapshots.has(workspace_id, snapshot_id):
+            raise NotFound(f"No snapshot with id '{snapshot_id[:80]}' is stored in this workspace.")
+
+    def open_in_snapshot(self, workspace_id: str, snapshot_id: str, digest: str) -> tuple[int, BinaryIO]:
+        """The size and the bytes of a file of a snapshot."""
+        self._check_held(workspace_id, snapshot_id)
+        if digest not in self._stores.snapshots.hashes(snapshot_id):
+            raise NotFound(f"Snapshot {snapshot_id} has no file with the hash {digest[:80]}.")
+        return self.open_blob(digest)
 
     # -- files of a run
 
@@ -104,8 +128,28 @@ class Files:
             self._stores.runs.change(workspace_id, run_id, lambda run: rules.warned(run, notices))
         self._events.tell(run_id)
 
-    def put_stored(self, workspace_id: str, run_id: str, named: dict[str, str]) -> None:
+    def put_stored(self, workspace_id: str, run_id: str, named: dict[str, str], *, by: Actor = SERVER) -> None:
         """The same of blobs that are here already, given by hash."""
         limits.check_count("files", named, limits.FILES_AT_ONCE)
+        self._holdings.check(by, named.values())
         size = self._stores.blobs.size
         self.put(workspace_id, run_id, {name: (digest, size(digest)) for name, digest in named.items()})
+
+
+class _NotedWriter:
+    """Tells of the blob once it is whole."""
+
+    def __init__(self, writer: Writer, tell: Callable[[str], None]) -> None:
+        self._writer = writer
+        self._tell = tell
+
+    def write(self, chunk: bytes) -> None:
+        self._writer.write(chunk)
+
+    def commit(self, expected: str | None = None) -> tuple[str, int]:
+        stored = self._writer.commit(expected)
+        self._tell(stored[0])
+        return stored
+
+    def abandon(self) -> None:
+        self._writer.abandon()

@@ -35,6 +35,7 @@ from lapis.server.control.workspaces import Workspaces
 
 def let_in(control: Control, actor: Actor, *_: Any, **__: Any) -> None:
     """Whoever the gate let in."""
+    actor.may_come_in()
 
 
 def upload(control: Control, actor: Actor, *_: Any, **__: Any) -> None:
@@ -42,20 +43,33 @@ def upload(control: Control, actor: Actor, *_: Any, **__: Any) -> None:
     actor.may_upload()
 
 
+def read_everything(control: Control, actor: Actor, *_: Any, **__: Any) -> None:
+    """To read what belongs to no workspace in particular."""
+    actor.may_come_in()
+    actor.may_read_everything()
+
+
 def read(control: Control, actor: Actor, workspace_id: str, *_: Any, **__: Any) -> None:
     """To look at what is in a workspace."""
     actor.may_read(workspace_id)
+    control.workspaces.check(workspace_id)
 
 
 def add(control: Control, actor: Actor, workspace_id: str, *_: Any, **__: Any) -> None:
     """To add to a workspace, and to use what it keeps for its runs: users and runs, not those who only look."""
-    actor.may_read(workspace_id)
+    read(control, actor, workspace_id)
     actor.may_upload()
 
 
 def manage(control: Control, actor: Actor, *_: Any, **__: Any) -> None:
     """To change and remove what others rely on: the user alone."""
     actor.may_change_workspace()
+
+
+def manage_in(control: Control, actor: Actor, workspace_id: str, *_: Any, **__: Any) -> None:
+    """The same in a workspace."""
+    actor.may_change_workspace()
+    control.workspaces.check(workspace_id)
 
 
 def change_run(control: Control, actor: Actor, workspace_id: str, run_id: str, *_: Any, **__: Any) -> None:
@@ -65,6 +79,13 @@ def change_run(control: Control, actor: Actor, workspace_id: str, run_id: str, *
         actor.may_read(workspace_id)
         above = control.runs.above(workspace_id, run_id)
     actor.may_write(workspace_id, run_id, above)
+    control.workspaces.check(workspace_id)
+
+
+def report_run(control: Control, actor: Actor, workspace_id: str, run_id: str, *_: Any, **__: Any) -> None:
+    """As `change_run`; an agent whose run has ended may say again what it said: the reply may have been lost."""
+    if not actor.may_repeat(workspace_id, run_id):
+        change_run(control, actor, workspace_id, run_id)
 
 
 def make_runs(control: Control, actor: Actor, workspace_id: str, many: list[NewRun], *_: Any, **__: Any) -> None:
@@ -73,7 +94,7 @@ def make_runs(control: Control, actor: Actor, workspace_id: str, many: list[NewR
         if new.parent_id is not None:
             change_run(control, actor, workspace_id, new.parent_id)
             continue
-        actor.may_read(workspace_id)
+        read(control, actor, workspace_id)
         if actor.kind not in ("user", "run"):
             actor.may_write(workspace_id, new.run_id)
 
@@ -81,6 +102,8 @@ def make_runs(control: Control, actor: Actor, workspace_id: str, many: list[NewR
 def find_runs(control: Control, actor: Actor, where: RunFilter, *_: Any, **__: Any) -> None:
     """To look for runs: in a workspace that one may read, or everywhere for those who may read everything."""
     actor.may_read(where.workspace_id or "")
+    if where.workspace_id is not None:
+        control.workspaces.check(where.workspace_id)
 
 
 def show_run(control: Control, actor: Actor, run: RunRecord, *_: Any, **__: Any) -> None:
@@ -104,12 +127,12 @@ TABLE: Mapping[Callable[..., Any], Right] = {
     Workspaces.create: manage,
     Workspaces.find: let_in,  # finds those that the actor may read
     Workspaces.get: read,
-    Workspaces.update: manage,
-    Workspaces.delete: manage,
+    Workspaces.update: manage_in,
+    Workspaces.delete: manage_in,
     Workspaces.add_experiment: add,
     Workspaces.experiments: read,
-    Workspaces.change_experiment: manage,
-    Workspaces.delete_experiment: manage,
+    Workspaces.change_experiment: manage_in,
+    Workspaces.delete_experiment: manage_in,
     Runs.create: make_runs,
     Runs.get: read,
     Runs.find: find_runs,
@@ -122,15 +145,16 @@ TABLE: Mapping[Callable[..., Any], Right] = {
     Runs.complete: change_run,
     Runs.fail: change_run,
     Runs.cancel: change_run,
-    Runs.report: change_run,
-    Runs.delete: manage,
+    Runs.report: report_run,
+    Runs.delete: manage_in,
     RunViews.of: show_run,
-    Files.missing: let_in,  # a hash tells who knows it nothing new
-    Files.open_blob: let_in,
+    Files.missing: let_in,  # a run is told of what it has itself
+    Files.open_blob: read_everything,
     Files.put_blobs: upload,
     Files.blob_writer: upload,
     Files.add_snapshot: add,
     Files.snapshot: read,
+    Files.open_in_snapshot: read,
     Files.of_run: read,
     Files.links: read,
     Files.get: read,
@@ -146,16 +170,16 @@ TABLE: Mapping[Callable[..., Any], Right] = {
     Sweeps.trials: read,
     Computes.all: read,
     Computes.get: read,
-    Computes.create: manage,
-    Computes.update: manage,
-    Computes.delete: manage,
-    Computes.preempt: manage,
+    Computes.create: manage_in,
+    Computes.update: manage_in,
+    Computes.delete: manage_in,
+    Computes.preempt: manage_in,
     Data.datastores: read,
     Data.datastore: read,
     Data.datastore_access: add,  # with its credentials
-    Data.register_datastore: manage,
-    Data.unregister_datastore: manage,
-    Data.set_default: manage,
+    Data.register_datastore: manage_in,
+    Data.unregister_datastore: manage_in,
+    Data.set_default: manage_in,
     Data.register_dataset: add_dataset,
     Data.datasets: read,
     Data.dataset: read,
@@ -164,44 +188,45 @@ TABLE: Mapping[Callable[..., Any], Right] = {
     Data.of_run: read,
     Data.lineage: read,
     Data.change_dataset: add,
-    Data.unregister_dataset: manage,
+    Data.unregister_dataset: manage_in,
     Environments.all: read,
     Environments.get: read,
-    Environments.register: manage,
-    Environments.label: manage,
+    Environments.register: manage_in,
+    Environments.label: manage_in,
     Environments.resolve: add,  # runs code of the packages that it looks at
     Environments.details: add,  # the same
-    Environments.build: manage,
+    Environments.build: manage_in,
     Environments.build_status: read,
     Environments.build_log: read,
     Models.find: read,
     Models.get: read,
     Models.lineage: read,
     Models.no_code: read,
+    Models.open_file: read,
     Models.register: add,
     Models.change: add,
-    Models.delete: manage,
+    Models.delete: manage_in,
     Services.all: read,
     Services.get: read,
     Services.logs: read,
     Services.token: add,
-    Services.keys: manage,
-    Services.regenerate: manage,
-    Services.deploy: manage,
-    Services.update: manage,
-    Services.delete: manage,
-    Services.create_version: manage,
-    Services.update_version: manage,
-    Services.delete_version: manage,
+    Services.keys: manage_in,
+    Services.regenerate: manage_in,
+    Services.deploy: manage_in,
+    Services.update: manage_in,
+    Services.delete: manage_in,
+    Services.create_version: manage_in,
+    Services.update_version: manage_in,
+    Services.delete_version: manage_in,
     Images.find: read,
     Images.get: read,
-    Images.create: manage,
-    Images.change: manage,
-    Images.delete: manage,
+    Images.create: manage_in,
+    Images.change: manage_in,
+    Images.delete: manage_in,
     Images.get_package: read,
-    Images.create_package: manage,
+    Images.create_package: manage_in,
     Profiles.get: read,
-    Profiles.create: manage,
+    Profiles.create: manage_in,
 }
 
 # -- control with a guard in front of it

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lapis.domain.interactive import left_by, left_by_earlier_release
 from lapis.domain.job import Job
 from lapis.domain.launch import ExperimentName, Launch, Recovery, WorkspaceName
 from lapis.domain.run import RunRecord
@@ -13,9 +15,7 @@ from lapis.domain.tree import Tree
 from lapis.errors import UserErrorException
 from lapis.server.control.access import Access
 
-_LONGEST = 10 * 365 * 24 * 3600.0  # a service goes on until it is deleted
-_LONGEST_OF_SCRIPTS = 30 * 24 * 3600.0
-_TOKEN_MARGIN = 7 * 24 * 3600.0  # how long after the last second of a run its agent may still deliver
+_SHOWN_EXPIRY = 30 * 24 * 3600.0  # for scripts that look at AZUREML_RUN_TOKEN_EXPIRY: a token ends with its run
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Address:
     url: str
     file: str
     blobs: str
+    home: str
     web: Mapping[str, str] = field(default_factory=dict)  # what its settings say of fetching from the network
 
 
@@ -36,8 +37,6 @@ def launch_of(
     if job.wrong:
         raise UserErrorException(" ".join(job.wrong))
     _check_numbers(job)
-    longest = _LONGEST if job.service is not None else _LONGEST_OF_SCRIPTS
-    expires = now + min(job.max_seconds or longest, _LONGEST) + _TOKEN_MARGIN
     return Launch(
         run_id=run.id,
         workspace=WorkspaceName(
@@ -45,9 +44,9 @@ def launch_of(
         ),
         experiment=ExperimentName(experiment["id"], experiment["name"]),
         server=address.url,
-        agent_token=access.run_token("agent", run.workspace_id, run.id, expires),
-        run_token=access.run_token("run", run.workspace_id, run.id, expires),
-        run_token_expires=expires,
+        agent_token=access.run_token("agent", run.workspace_id, run.id),
+        run_token=access.run_token("run", run.workspace_id, run.id),
+        run_token_expires=now + (job.max_seconds or _SHOWN_EXPIRY),
         code=code,
         root_id=run.root_id,
         address_file=address.file,
@@ -73,14 +72,19 @@ def _web(ours: Mapping[str, str], mirrors: str | None) -> dict[str, str]:
     return dict(ours, LAPIS_URL_MIRRORS=both)
 
 
-def recovery_of(run: RunRecord, access: Access, address: Address, now: float) -> Recovery:
+def recovery_of(run: RunRecord, access: Access, address: Address) -> Recovery:
     """For an interactive run whose process is gone: an agent brings in what it left on disk."""
     assert run.owner is not None
+    left = left_by(address.home, run.workspace_id, run.id)
+    if run.made_by is None and not os.path.exists(left.journal) and not os.path.isdir(left.spool):
+        left = left_by_earlier_release(address.home, run.id)  # the user's alone: it says nothing of the workspace
     return Recovery(
         run_id=run.id,
         workspace_id=run.workspace_id,
         server=address.url,
-        agent_token=access.run_token("agent", run.workspace_id, run.id, now + _TOKEN_MARGIN),
+        agent_token=access.run_token("agent", run.workspace_id, run.id),
         owner=run.owner,
+        journal=left.journal,
+        spool=left.spool,
         address_file=address.file,
     )

@@ -6,14 +6,16 @@ import re
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, BinaryIO
 
 from lapis.domain.limits import ITEMS, check_count
 from lapis.domain.run import check_labels, check_text, with_properties
 from lapis.domain.tree import check_path
 from lapis.environments.no_code import no_code
-from lapis.errors import ModelNotFoundException, ModelPathNotFoundException, UserErrorException
+from lapis.errors import ModelNotFoundException, ModelPathNotFoundException, NotFound, UserErrorException
+from lapis.server.control.access import SERVER, Actor
 from lapis.server.control.bounds import Files, Name, Pairs, Path, Settings, Text
+from lapis.server.control.holdings import Holdings
 from lapis.server.control.service_uses import ServiceUses
 from lapis.server.control.stores import Stores
 from lapis.server.store.assets import MODEL, Asset
@@ -41,12 +43,13 @@ class NewModel:
 
 
 class Models:
-    def __init__(self, stores: Stores, uses: ServiceUses, now: Callable[[], float]) -> None:
+    def __init__(self, stores: Stores, holdings: Holdings, uses: ServiceUses, now: Callable[[], float]) -> None:
         self._stores = stores
+        self._holdings = holdings
         self._uses = uses
         self._now = now
 
-    def register(self, workspace_id: str, new: NewModel) -> dict[str, Any]:
+    def register(self, workspace_id: str, new: NewModel, *, by: Actor = SERVER) -> dict[str, Any]:
         """The next version of its name. A run's files become a model's without being copied."""
         if not _NAME.fullmatch(new.name):
             raise UserErrorException(
@@ -56,7 +59,7 @@ class Models:
         check_labels("tags", new.tags)
         check_labels("properties", new.properties)
         check_text("description", new.description)
-        files = self._files_of_run(workspace_id, new) if new.run_id is not None else self._stored(new)
+        files = self._files_of_run(workspace_id, new) if new.run_id is not None else self._stored(new, by)
         run = self._stores.runs.get(workspace_id, new.run_id) if new.run_id is not None else None
         body = {
             "files": files,
@@ -99,14 +102,21 @@ class Models:
             raise UserErrorException(f"'{growing[0]}' of run {new.run_id} is a log that still grows, and no model.")
         return [{"path": check_path(name), "hash": file.hash, "size": file.size} for name, file in chosen.items()]
 
-    def _stored(self, new: NewModel) -> list[dict[str, Any]]:
+    def _stored(self, new: NewModel, by: Actor) -> list[dict[str, Any]]:
         if not new.files:
             raise UserErrorException(f"Model '{new.name}' has no files: a model is at least one.")
+        self._holdings.check(by, new.files.values())
         blobs = self._stores.blobs
         return [{"path": check_path(p), "hash": h, "size": blobs.size(h)} for p, h in sorted(new.files.items())]
 
     def get(self, workspace_id: str, name: str, version: int | None = None) -> dict[str, Any]:
         return view(self._asset(workspace_id, name, version))
+
+    def open_file(self, workspace_id: str, name: str, version: int, digest: str) -> tuple[int, BinaryIO]:
+        """The size and the bytes of one of its files."""
+        if all(file["hash"] != digest for file in self._asset(workspace_id, name, version).body["files"]):
+            raise NotFound(f"Model {name}:{version} has no file with the hash {digest[:80]}.")
+        return self._stores.blobs.size(digest), self._stores.blobs.open(digest)
 
     def _asset(self, workspace_id: str, name: str, version: int | None) -> Asset:
         there = [each for each in self._stores.assets.find(workspace_id, MODEL, name) if "gone" not in each.body]

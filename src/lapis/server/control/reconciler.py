@@ -250,7 +250,7 @@ class Reconciler:
         alive: dict[tuple[int, str], bool] = {}
         for run in runs:
             owner = run.owner
-            if owner is None or owner.host != self._host or not owner.journal:
+            if owner is None or owner.host != self._host:
                 continue  # on another machine: its heartbeats tell
             key = (owner.pid, str(owner.started))
             if key not in alive:
@@ -260,7 +260,7 @@ class Reconciler:
 
     def _recover(self, run: RunRecord) -> None:
         engine = self._fleet.engine(LOCAL)
-        handle = engine.launch(JobSpec(run.id, recovery_of(run, self._access, self._address, self._now())))
+        handle = engine.launch(JobSpec(run.id, recovery_of(run, self._access, self._address)))
         self._tracked[run.id] = engine, handle
         reason = "Its process is gone: bringing in what it left"
         self._change(run, lambda stored: self._launched(stored, handle, reason))
@@ -444,7 +444,7 @@ class Reconciler:
         """What its agents are to do. Raises UserErrorException if that cannot be told from what was asked for."""
         job = run.job
         if job is None:
-            return recovery_of(run, self._access, self._address, self._now())
+            return recovery_of(run, self._access, self._address)
         workspace = self._stores.workspaces.find(id=run.workspace_id)[0]
         experiment = self._stores.workspaces.experiments(run.workspace_id, run.experiment)[0]
         code = self._stores.snapshots.get(run.snapshot_id or "")

@@ -29,10 +29,12 @@ from lapis.environments.environment_builds import EnvironmentBuilds, Resolved, p
 from lapis.environments.resolve import brings, packages_in
 from lapis.errors import Conflict, NotFound, UserErrorException
 from lapis.server.control.access import SERVER, Actor
+from lapis.server.control.admission import Admission
 from lapis.server.control.bounds import DisplayName, Name, Text, Texts, Uses
 from lapis.server.control.computes import Computes
 from lapis.server.control.endings import Endings
 from lapis.server.control.events import Events, Follower
+from lapis.server.control.run_tokens import RunTokens
 from lapis.server.control.service_fronts import ServiceFronts
 from lapis.server.control.stores import Stores
 from lapis.server.control.workspaces import new_experiment
@@ -83,6 +85,8 @@ class Runs:
         builds: EnvironmentBuilds,
         computes: Computes,
         fronts: ServiceFronts,
+        tokens: RunTokens,
+        admission: Admission,
         now: Callable[[], float],
         steady: Callable[[], float],
     ) -> None:
@@ -91,6 +95,8 @@ class Runs:
         self._builds = builds
         self._computes = computes
         self._fronts = fronts
+        self._tokens = tokens
+        self._admission = admission
         self._now, self._steady = now, steady
         self._heard: dict[str, float] = {}
         self.endings = Endings(stores, events, now, self._on_end)
@@ -141,10 +147,15 @@ class Runs:
     def _begin(self, by: Actor, workspace_id: str, new: NewRun) -> RunRecord:
         parent = self._parent(workspace_id, new)
         rules.check_run_id(new.run_id)
+        self._admission.check_snapshot(workspace_id, new.snapshot_id)
+        self._admission.check_uses(workspace_id, new.uses)
         if new.job is not None:
+            self._admission.check_job(by, workspace_id, new.job)
             new = self._checked(workspace_id, new, new.job)
         if new.sweep is not None:
             check_spec(new.sweep.spec)
+            self._admission.check_uses(workspace_id, new.sweep.trial.uses)
+            self._admission.check_job(by, workspace_id, new.sweep.trial.job)
             new = self._checked(workspace_id, new, new.sweep.trial.job)
         return self._record(by, workspace_id, new, parent)
 
@@ -228,8 +239,8 @@ class Runs:
     def _checked(self, workspace_id: str, new: NewRun, job: Job) -> NewRun:
         """With what the user should know of it. Raises if a run of that job could never start."""
         notices = self._computes.check_job(workspace_id, new.target, job)
-        if new.snapshot_id is None or not self._stores.snapshots.has(new.snapshot_id):
-            raise UserErrorException(f"The run's snapshot '{new.snapshot_id}' is not stored here.")
+        if new.snapshot_id is None:
+            raise UserErrorException("A run that is to be launched needs the snapshot of its code.")
         if isinstance(job.distribution, Mpi) and self._computes.is_here(workspace_id, new.target):
             self._see_to_open_mpi(job)
         self._check_tables(job)
@@ -291,6 +302,7 @@ class Runs:
         known = {"tags", "remove_tags", "properties", "display_name", "description", "archived", "snapshot_id"}
         if set(changes) - known:
             raise UserErrorException(f"A run has no {', '.join(sorted(set(changes) - known))} to change.")
+        self._admission.check_snapshot(workspace_id, changes.get("snapshot_id"))
 
         def apply(run: RunRecord) -> RunRecord:
             if "properties" in changes:
@@ -355,6 +367,7 @@ class Runs:
         self.endings.cancel(run.workspace_id, run.id, rule, stopped_by=rule)
 
     def _on_end(self, run: RunRecord) -> None:
+        self._tokens.ended(run)
         self._stores.files.seal(run.workspace_id, run.id)
         self._heard.pop(run.id, None)
 
@@ -388,11 +401,6 @@ class Runs:
                 collected[check_path(kind["name"])] = (*self._stores.blobs.put_bytes(data), str(kind["replaces"]))
             elif what == "file":
                 named[check_path(kind["name"])] = self._stores.blobs.put_bytes(data)
-            else:
-                raise UserErrorException(f"A report cannot hold a part of kind {what!r}.")
-        limits.check_count("files", header.get("files", {}), limits.FILES_AT_ONCE)
-        for name, digest in header.get("files", {}).items():
-            named[check_path(name)] = (digest, self._stores.blobs.size(digest))
         with self._stores.database.write():  # one commit for all of it
             for stream, offset, data, points in journals:
                 position = self._take_journal(workspace_id, run_id, stream, offset, data, points)

@@ -35,7 +35,7 @@ class Contents:
         models = self._all_models(workspace_id, new.models)
         if new.entry_script is None:
             return self._without_code(workspace_id, models, new.description)
-        self._check_script(new.snapshot_id, new.entry_script)
+        self._check_script(workspace_id, new.snapshot_id, new.entry_script)
         if new.environment is not None:
             self._builds.lock(new.environment.lock)
         return Content(
@@ -59,11 +59,11 @@ class Contents:
             return self._without_code(workspace_id, found, before.description)
         return replace(before, models=found)
 
-    def with_code(self, before: Content, code: NewCode) -> Content:
+    def with_code(self, workspace_id: str, before: Content, code: NewCode) -> Content:
         """The same models with other code."""
         if before.no_code is not None:
             raise WebserviceException("This service has no code of its own that could be loaded again.")
-        self._check_script(code.snapshot_id, code.entry_script)
+        self._check_script(workspace_id, code.snapshot_id, code.entry_script)
         return replace(before, snapshot_id=code.snapshot_id, entry_script=code.entry_script, folder=code.folder)
 
     def files_of(self, workspace_id: str, content: Content) -> list[dict[str, Any]]:
@@ -90,8 +90,8 @@ class Contents:
             view = self._models.get(workspace_id, model_id)
         return ModelVersion.from_json(view)
 
-    def _check_script(self, snapshot_id: str | None, entry_script: str | None) -> None:
-        if snapshot_id is None or not self._stores.snapshots.has(snapshot_id):
+    def _check_script(self, workspace_id: str, snapshot_id: str | None, entry_script: str | None) -> None:
+        if snapshot_id is None or not self._stores.snapshots.has(workspace_id, snapshot_id):
             raise WebserviceException(f"The code of the service (snapshot '{snapshot_id}') is not stored here.")
         paths = [entry.path for entry in self._stores.snapshots.get(snapshot_id)]
         if entry_script not in paths:
@@ -114,7 +114,7 @@ class Contents:
         runtime, definition = self._no_code(model.framework, model.framework_version, files)
         resolved = self._builds.resolve(definition, strict=False)
         empty = Tree([])
-        self._stores.snapshots.add(empty, 0.0)
+        self._stores.snapshots.add(workspace_id, empty, 0.0)
         return Content(
             models=models,
             snapshot_id=empty.id,

@@ -283,7 +283,7 @@ class Services:
                 content = replace(content, models=tuple(model.id for model in before.models))
             return self._contents.of_new(service.workspace_id, content, change.image)
         if change.code is not None:
-            return self._contents.with_code(before, change.code)
+            return self._contents.with_code(service.workspace_id, before, change.code)
         if change.models is not None:
             return self._contents.with_models(service.workspace_id, before, change.models)
         return None

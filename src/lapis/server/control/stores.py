@@ -9,6 +9,7 @@ from lapis.server.store.assets import AssetStore
 from lapis.server.store.blobs import BlobFolder
 from lapis.server.store.database import Database
 from lapis.server.store.files import FileStore
+from lapis.server.store.holdings import HoldingStore
 from lapis.server.store.metrics import MetricStore
 from lapis.server.store.requests import RequestStore
 from lapis.server.store.runs import RunStore
@@ -25,6 +26,7 @@ class Stores:
     metrics: MetricStore
     files: FileStore
     snapshots: SnapshotStore
+    holdings: HoldingStore
     assets: AssetStore
     services: ServiceStore
     blobs: BlobFolder
@@ -42,6 +44,7 @@ def open_stores(home: str) -> Stores:
         metrics=MetricStore(database),
         files=FileStore(database, blobs, os.path.join(home, "live")),
         snapshots=SnapshotStore(database, blobs),
+        holdings=HoldingStore(database),
         assets=assets,
         services=ServiceStore(assets),
         blobs=blobs,

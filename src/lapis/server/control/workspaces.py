@@ -80,6 +80,11 @@ class Workspaces:
             raise WorkspaceException(f"No workspace with id '{workspace_id}' on this server. Known: {known}.")
         return found[0]
 
+    def check(self, workspace_id: str) -> None:
+        """Raise unless it is one of this server's. Asked with every request."""
+        if not self._store.has(workspace_id):
+            self.get(workspace_id)
+
     def update(self, workspace_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         known = {"friendly_name", "description", "tags", "image_build_compute"}
         if set(changes) - known:
@@ -107,6 +112,7 @@ class Workspaces:
                 "list` shows them."
             )
         self._store.remove(workspace_id)
+        self._stores.holdings.forget(workspace_id)
 
     def add_experiment(self, workspace_id: str, name: str) -> dict[str, Any]:
         self.get(workspace_id)

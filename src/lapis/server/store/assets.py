@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, and_, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from lapis.errors import NotFound
@@ -163,7 +163,7 @@ class AssetStore:
         query = (
             select(run_assets.c.asset_id, run_assets.c.role, run_assets.c.name.label("called"), assets)
             .join(runs, runs.c.pk == run_assets.c.run_pk)
-            .outerjoin(assets, assets.c.id == run_assets.c.asset_id)
+            .outerjoin(assets, and_(assets.c.id == run_assets.c.asset_id, assets.c.workspace_id == workspace_id))
             .where(runs.c.workspace_id == workspace_id, runs.c.id == run_id)
             .order_by(run_assets.c.role, run_assets.c.name)
         )

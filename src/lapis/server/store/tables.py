@@ -186,3 +186,13 @@ requests = Table(
     Column("answer", Text, nullable=False),
     UniqueConstraint("actor", "identity"),
 )
+
+# Which workspace has what of the things that are stored once, under their hash, for all of them.
+holdings = Table(
+    "holdings",
+    metadata,
+    Column("workspace_id", String(64), primary_key=True),
+    Column("kind", String(8), primary_key=True),
+    Column("digest", String(64), primary_key=True),
+    sqlite_with_rowid=False,
+)

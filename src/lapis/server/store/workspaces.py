@@ -11,12 +11,19 @@ from sqlalchemy.exc import IntegrityError
 from lapis.errors import Conflict, NotFound
 from lapis.server.store.database import Database
 from lapis.server.store.runs import remove_runs
-from lapis.server.store.tables import assets, experiments, runs, workspaces
+from lapis.server.store.tables import assets, experiments, holdings, runs, workspaces
 
 
 class WorkspaceStore:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._known: set[str] = set()  # ids that were found: nobody else takes a workspace away
+
+    def has(self, workspace_id: str) -> bool:
+        """Asked with every request."""
+        if workspace_id not in self._known and self.find(id=workspace_id):
+            self._known.add(workspace_id)
+        return workspace_id in self._known
 
     def add(self, workspace: dict[str, Any]) -> None:
         row = {key: workspace[key] for key in ("id", "subscription_id", "resource_group", "name")}
@@ -48,7 +55,9 @@ class WorkspaceStore:
             remove_runs(connection, runs.c.workspace_id == workspace_id)
             connection.execute(delete(assets).where(assets.c.workspace_id == workspace_id))
             connection.execute(delete(experiments).where(experiments.c.workspace_id == workspace_id))
+            connection.execute(delete(holdings).where(holdings.c.workspace_id == workspace_id))
             connection.execute(delete(workspaces).where(workspaces.c.id == workspace_id))
+        self._known.discard(workspace_id)
 
     def add_experiment(self, workspace_id: str, experiment: dict[str, Any]) -> dict[str, Any]:
         """Add it, or give the one of that name."""

@@ -1,0 +1,65 @@
+"""How every error leaves the server: what was meant for the one who asks, as it is; anything else as a number.
+
+A fault that nobody foresaw may name classes, statements and paths that are nobody's business. The server's log has all
+of it, under the number that the client is shown.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+
+from lapis.errors import AzureMLException, NotFound, ServiceException, Unavailable, UserErrorException, to_wire
+from lapis.server.api import shortage
+
+_log = logging.getLogger("lapis.server")
+
+
+class Errors:
+    """Tells of errors to those who ask. Where the server lives on its machine is `home`, and stays its own."""
+
+    def __init__(self, home: str) -> None:
+        self._home = home
+
+    def told(self, error: BaseException, asked: str) -> tuple[int, Any]:
+        """The status and the body for an error of what was `asked`, such as 'GET /api/v1/about'."""
+        meant = _meant(error, asked)
+        if meant is None:
+            number = secrets.token_hex(6)
+            _log.error("internal error %s: %s failed", number, asked, exc_info=error)
+            said = f"The server failed at {asked}: internal error {number}. Its log says more under that number."
+            return 500, to_wire(ServiceException(said))
+        return meant.status, self._without_home(to_wire(meant))
+
+    def _without_home(self, body: Any) -> Any:
+        if isinstance(body, str):
+            return body.replace(self._home, "LAPIS_HOME")
+        if isinstance(body, Mapping):
+            return {name: self._without_home(value) for name, value in body.items()}
+        return [self._without_home(value) for value in body] if isinstance(body, list) else body
+
+
+def _meant(error: BaseException, asked: str) -> AzureMLException | Unavailable | None:
+    """The error as one that says what is wrong in words that were written for it; None if there are none."""
+    if isinstance(error, AzureMLException):
+        return error
+    if isinstance(error, (RequestValidationError, ValidationError)):
+        faults = [f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()]
+        return UserErrorException(f"The request cannot be read: {'; '.join(faults[:20])[:4000]}.")
+    if isinstance(error, HTTPException):
+        return _of_framework(error, asked)
+    return shortage.told(error)
+
+
+def _of_framework(error: HTTPException, asked: str) -> AzureMLException:
+    if error.status_code == 404:
+        return NotFound(f"No route {asked}.")
+    meant = UserErrorException(str(error.detail))
+    meant.status = error.status_code
+    return meant
