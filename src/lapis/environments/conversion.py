@@ -36,7 +36,7 @@ from lapis.environments.recipe import recipe
 from lapis.environments.resolve import resolve
 from lapis.environments.values import Lock
 from lapis.errors import AzureMLException, ServiceException
-from lapis.machine import commands, json_files, own_sources
+from lapis.machine import cloning, commands, json_files, own_sources
 from lapis.machine.commands import Canceled, Stopped, Tell, never
 from lapis.machine.interpreters import interpreters
 
@@ -112,7 +112,7 @@ def converted(
     sample: str | None = None,
     into: str | None = None,
 ) -> Converted:
-    """The ONNX file, found or made in the environment of `lock` and compared in that of `serving`; linked `into`.
+    """The ONNX file, found or made in the environment of `lock` and compared in that of `serving`; copied `into`.
 
     Raises NotConverted, Stopped, and what building an environment raises.
     """
@@ -131,7 +131,7 @@ def converted(
             raise NotConverted(str(why["reason"]))
         report = json_files.read(os.path.join(folder, "report.json")) or {}
         path = os.path.join(folder, "model.onnx")
-        return Converted(_linked(path, into) if into else path, report, fresh)
+        return Converted(_copied(path, into) if into else path, report, fresh)
 
 
 @contextmanager
@@ -233,14 +233,11 @@ def _make_room(root: str, keep: str) -> None:
             del taken[folder]
 
 
-def _linked(path: str, into: str) -> str:
+def _copied(path: str, into: str) -> str:
     target = os.path.join(into, os.path.basename(path))
     if os.path.exists(target):
         os.unlink(target)
-    try:
-        os.link(path, target)
-    except OSError:  # on another disk
-        shutil.copyfile(path, target)
+    cloning.copy(path, target)
     return target
 
 

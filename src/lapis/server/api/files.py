@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import AsyncIterator, Iterator
-from typing import BinaryIO
+from collections.abc import AsyncIterator
 from urllib.parse import quote
 
 from fastapi import APIRouter, Body, Request, Response
@@ -28,9 +27,9 @@ async def put_blob(request: Request, control: TheControl, digest: str) -> Respon
 
 @router.get("/blobs/{digest}")
 def get_blob(control: TheControl, digest: str) -> Response:
-    size, file = control.files.open_blob(digest)
+    size, chunks = control.files.open_blob(digest)
     return StreamingResponse(
-        _chunks(file),
+        chunks,
         media_type="application/octet-stream",
         headers={"Content-Length": str(size), "X-Content-Type-Options": "nosniff"},
     )
@@ -116,9 +115,3 @@ async def _batches(request: Request) -> AsyncIterator[bytes]:
             held, size = [], 0
     if held:
         yield b"".join(held)
-
-
-def _chunks(file: BinaryIO) -> Iterator[bytes]:
-    with file:
-        while chunk := file.read(_CHUNK):
-            yield chunk

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import BinaryIO, Protocol
+from typing import Protocol
 from urllib.parse import quote
 
 from lapis.domain.run_file import RunFile
@@ -46,9 +46,9 @@ class Files:
         self._stores.blobs.path(digest)  # raises if it cannot be the hash of anything
         return self._stores.blobs.writer()
 
-    def open_blob(self, digest: str) -> tuple[int, BinaryIO]:
-        """Its size and its bytes."""
-        return self._stores.blobs.size(digest), self._stores.blobs.open(digest)
+    def open_blob(self, digest: str) -> tuple[int, Iterator[bytes]]:
+        """Its size and its bytes, the last of which come only when all have that hash."""
+        return self._stores.blobs.size(digest), self._stores.blobs.read(digest)
 
     # -- snapshots
 

@@ -187,8 +187,7 @@ class Models:
         hashes = {str(file["path"]): str(file["hash"]) for file in body["files"]}
 
         def read(path: str) -> bytes:
-            with self._stores.blobs.open(hashes[path]) as file:
-                return file.read()
+            return self._stores.blobs.read_whole(hashes[path])
 
         runtime, definition = no_code(body["framework"], body["framework_version"], list(hashes), read)
         return {"runtime": runtime, "definition": definition}

@@ -134,8 +134,7 @@ class Contents:
         hashes = {str(file["path"]): str(file["hash"]) for file in files}
 
         def read(path: str) -> bytes:
-            with self._stores.blobs.open(hashes[path]) as file:
-                return file.read()
+            return self._stores.blobs.read_whole(hashes[path])
 
         return no_code(framework, framework_version, list(hashes), read)
 
