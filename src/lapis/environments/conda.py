@@ -36,6 +36,8 @@ _AWAY = (
     "offline",
 )
 _QUIET = {"CONDA_NO_PROMPT": "1", "CI": "1"}  # nobody is there to answer
+# Else they are hard links: what a run appends to one would be in every environment to come.
+_COPIES = {"CONDA_ALWAYS_COPY": "1", "MAMBA_ALWAYS_COPY": "1"}
 
 
 def command() -> str | None:
@@ -145,7 +147,7 @@ def _channels(channels: Sequence[str]) -> list[str]:
 
 def _surroundings() -> dict[str, str]:
     left_out = ("LAPIS_TOKEN", "PYTHONPATH", "PYTHONHOME")
-    return {**{name: value for name, value in os.environ.items() if name not in left_out}, **_QUIET}
+    return {**{name: value for name, value in os.environ.items() if name not in left_out}, **_QUIET, **_COPIES}
 
 
 def _json(text: str) -> dict[str, Any]:

@@ -104,9 +104,7 @@ class BlobFolder:
             os.replace(self._path(digest), os.path.join(aside, digest))
         said = f"Blob {digest} is damaged on the server's disk: its bytes are not those that were stored."
         _log.error("%s It is put aside in %s.", said, aside)
-        return AzureMLException(
-            f"{said} It is put aside and counts as missing: submit or register again."
-        )
+        return AzureMLException(f"{said} It is put aside and counts as missing: submit or register again.")
 
     def put(self, chunks: Iterable[bytes | memoryview], expected: str | None = None) -> tuple[str, int]:
         """Store what the chunks hold; give its hash and size. `expected` must be its hash."""
