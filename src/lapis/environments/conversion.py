@@ -36,7 +36,7 @@ from lapis.environments.recipe import recipe
 from lapis.environments.resolve import resolve
 from lapis.environments.values import Lock
 from lapis.errors import AzureMLException, ServiceException
-from lapis.machine import cloning, commands, json_files, own_sources
+from lapis.machine import cloning, commands, json_files, own_sources, surroundings
 from lapis.machine.commands import Canceled, Stopped, Tell, never
 from lapis.machine.interpreters import interpreters
 
@@ -46,7 +46,6 @@ _NAME_LENGTH = 32
 _KEEP_BYTES = 5 << 30
 _LOOK_EVERY = 0.1  # seconds
 _SAY_EVERY = 30.0
-_OF_THE_ASKER = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LAPIS_TOKEN", "AZUREML_RUN_TOKEN")
 
 
 @dataclass(frozen=True)
@@ -249,8 +248,7 @@ def _step(
     arguments: Sequence[str], lock: Lock, root: str, made: str, packages: str, tell: Tell, canceled: Canceled
 ) -> None:
     folder, file = build_and_hold(lock, None, root, tell, canceled)
-    environment = {name: value for name, value in os.environ.items() if name not in _OF_THE_ASKER}
-    environment.update(lock.variables)
+    environment = {**surroundings.harmless(os.environ), **lock.variables}  # what loads a model runs what is in it
     # Both on the CPU: what differs is then the file, not the device.
     environment.update({"PYTHONPATH": packages, "VIRTUAL_ENV": folder, "CUDA_VISIBLE_DEVICES": "-1"})
     said_at = began = time.monotonic()

@@ -13,6 +13,7 @@ from lapis.environments.curated import curated, curated_names
 from lapis.environments.environment_builds import EnvironmentBuilds, Resolved
 from lapis.environments.values import NOBODY, Submitter
 from lapis.errors import NotFound, UserErrorException
+from lapis.server.control.access import SERVER, Actor
 from lapis.server.control.stores import Stores
 from lapis.server.store.assets import ENVIRONMENT, Asset
 from lapis.server.store.sealed import Sealer
@@ -143,17 +144,17 @@ class Environments:
 
     # -- resolved and built
 
-    def resolve(self, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
-        resolved = self._resolved(wish)
+    def resolve(self, workspace_id: str, wish: EnvironmentWish, *, by: Actor = SERVER) -> dict[str, Any]:
+        resolved = self._resolved(wish, by)
         return {**self._lock_view(resolved), "built": self._builds.ready(resolved.lock.hash)}
 
-    def _resolved(self, wish: EnvironmentWish) -> Resolved:
-        how = (wish.strict, wish.container, wish.mpi, wish.horovod_in, wish.submitter)
+    def _resolved(self, wish: EnvironmentWish, by: Actor) -> Resolved:
+        how = (wish.strict, wish.container, wish.mpi, wish.horovod_in, wish.submitter, by.kind in ("user", SERVER.kind))
         return self._builds.resolve(wish.definition, *how)
 
-    def build(self, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
+    def build(self, workspace_id: str, wish: EnvironmentWish, *, by: Actor = SERVER) -> dict[str, Any]:
         """See to it that it is built, whether or not a run waits for it."""
-        resolved = self._resolved(wish)
+        resolved = self._resolved(wish, by)
         self._builds.start(resolved.lock.hash, by_hand=True)
         return {**self._lock_view(resolved), **self.build_status(workspace_id, resolved.lock.hash)}
 
@@ -168,9 +169,9 @@ class Environments:
         self._builds.lock(lock_hash)
         return self._builds.log(lock_hash, offset)
 
-    def details(self, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
+    def details(self, workspace_id: str, wish: EnvironmentWish, *, by: Actor = SERVER) -> dict[str, Any]:
         """What SDK v1 tells of an environment's image; here of the folder that stands for it."""
-        lock = self.resolve(workspace_id, wish)
+        lock = self.resolve(workspace_id, wish, by=by)
         folder = f"{self._builds.root}/{lock['lock']}"
         return {
             "dockerImage": {"name": f"azureml/azureml_{lock['lock']}", "registry": {"address": None}},
