@@ -16,7 +16,7 @@ from lapis.environments.old_code import shim_files
 from lapis.environments.resolve import number_of_packages, packages_in
 from lapis.environments.values import Lock
 from lapis.errors import StorageFull, UserErrorException
-from lapis.machine import cloning, whole_files
+from lapis.machine import whole_files
 from lapis.machine.commands import Canceled, Said, Stopped, Tell, never
 from lapis.machine.interpreters import Interpreter
 
@@ -183,7 +183,6 @@ def install_packages(
     _write(folder, "requirements.txt", lock.packages)
     install = ["install", "--no-deps", "--requirement"] if lock.conda else ["sync"]  # which removes what is not named
     command = ["pip", *install, wanted, "--python", os.path.join(folder, "bin", "python")]
-    command += [] if os.environ.get("UV_LINK_MODE") else ["--link-mode", _link_mode(root)]
     command += [
         option for option in uv.options(lock.pip_options) if option != "--no-deps"
     ]  # none are looked for anyway
@@ -203,12 +202,6 @@ def install_packages(
     if spoilt:
         command += _anew(spoilt, root, say)
         online()
-
-
-def _link_mode(root: str) -> str:
-    """Copies, that share blocks where the file system can: with hard links, what a run appends to a module would be in
-    uv's cache, and so in every environment to come. Told to clone, uv links where it cannot."""
-    return "clone" if cloning.is_possible(uv.cache_folder(root)) else "copy"
 
 
 def _anew(spoilt: Mapping[str, str], root: str, say: Tell) -> list[str]:

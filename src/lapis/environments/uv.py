@@ -67,7 +67,7 @@ def run(
     `variables` count where the user has not set them.
     """
     os.makedirs(root, exist_ok=True)
-    environment = {**variables, **uv.environment_for(os.environ), "UV_CACHE_DIR": cache_folder(root)}
+    environment = {**variables, **uv.environment_for(os.environ, cache_folder(root))}
     arguments, environment = indexes.arranged(arguments, environment)
     command = [find(), *arguments]
     if image:

@@ -33,8 +33,9 @@ def copy_open(source: BinaryIO, target: BinaryIO) -> None:
 
 def is_possible(folder: str) -> bool:
     """Whether files of this folder can share blocks: then a copy takes neither time nor room."""
+    while not os.path.isdir(folder) and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)  # where it is about to be made
     with contextlib.suppress(OSError):
-        os.makedirs(folder, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as one, tempfile.TemporaryFile(dir=folder) as other:
             one.write(b"x" * 4096)
             one.flush()

@@ -7,6 +7,7 @@ import shutil
 import sys
 from typing import Mapping
 
+from lapis.machine import cloning
 from lapis.machine.pip_settings import variables_for_uv
 from lapis.machine.surroundings import harmless
 
@@ -29,6 +30,12 @@ def cache_folder(home: str) -> str:
     return os.environ.get("UV_CACHE_DIR") or os.path.join(home, "cache", "uv")
 
 
-def environment_for(environ: Mapping[str, str]) -> dict[str, str]:
-    ours = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
-    return {**variables_for_uv(environ), **harmless(environ), **ours}
+def environment_for(environ: Mapping[str, str], cache: str) -> dict[str, str]:
+    """The variables for uv with that cache. What it installs are copies, unless the user has said otherwise.
+
+    They share blocks where the file system can. With hard links, what somebody appends to a module would be in the
+    cache, and so in every environment to come; told to clone, uv makes links where it cannot.
+    """
+    copies = {"UV_LINK_MODE": "clone" if cloning.is_possible(cache) else "copy"}
+    ours = {"UV_CACHE_DIR": cache, "UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
+    return {**copies, **variables_for_uv(environ), **harmless(environ), **ours}
