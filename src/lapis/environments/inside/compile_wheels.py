@@ -13,9 +13,12 @@ import os
 import py_compile
 import shutil
 import sys
+import time
 from importlib.util import cache_from_source
 
 BUILT_AT = 1577836800  # the time of every file of a wheel in every environment; bytecode notes that of its source
+
+_STALE = 600.0  # seconds: who began it was killed
 
 
 def main(folder: str, store: str, later: bool) -> None:
@@ -123,9 +126,9 @@ def _keep(site: str, sources: dict[str, str], place: str) -> None:
 
     Compiled anew from sources that are as the wheel noted them: what lies in the environment a script may have made.
     """
-    if os.path.isdir(place) or not sources:
+    draft = f"{place}.making"
+    if os.path.isdir(place) or not sources or not _is_our_turn(draft):
         return
-    draft = f"{place}.{os.getpid()}"
     try:
         for path, noted in sources.items():
             source, pyc = os.path.join(site, path), cache_from_source(path)
@@ -139,6 +142,20 @@ def _keep(site: str, sources: dict[str, str], place: str) -> None:
         os.rename(draft, place)
     except OSError:
         shutil.rmtree(draft, ignore_errors=True)  # a full disk, or a changed source: each compiles for itself
+
+
+def _is_our_turn(draft: str) -> bool:
+    """Whether nobody else is at it."""
+    try:
+        if time.time() - os.stat(draft).st_mtime > _STALE:
+            shutil.rmtree(draft, ignore_errors=True)
+    except OSError:
+        pass  # it is not there
+    try:
+        os.makedirs(draft)
+        return True
+    except OSError:
+        return False
 
 
 if __name__ == "__main__":
