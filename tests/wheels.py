@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import base64
 import functools
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -23,8 +25,10 @@ def make_wheel(
     requires: tuple[str, ...] = (),
     requires_python: str = "",
     files: Mapping[str, str] | None = None,
+    noted: bool = False,
+    record_of: str | None = None,
 ) -> Path:
-    """A wheel of one module `name`, whose `VERSION` is `version`; or of `files`."""
+    """A wheel of one module `name`, whose `VERSION` is `version`; or of `files`. With `noted` it tells their hashes."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}-{version}-py3-none-any.whl"
     info = f"{name}-{version}.dist-info"
@@ -35,11 +39,16 @@ def make_wheel(
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
-    content[f"{info}/RECORD"] = "".join(f"{each},,\n" for each in (*content, f"{info}/RECORD"))
+    hashes = {each: _noted(record_of or text) if noted else "" for each, text in content.items()}
+    content[f"{info}/RECORD"] = "".join(f"{each},{hashes.get(each, '')},\n" for each in (*content, f"{info}/RECORD"))
     with zipfile.ZipFile(path, "w") as wheel:
         for file, text in content.items():
             wheel.writestr(zipfile.ZipInfo(file), text)  # without the time: the same content, the same hash
     return path
+
+
+def _noted(text: str) -> str:
+    return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
 
 
 def environment_of(wheels: Path, *packages: str, name: str = "toy") -> Environment:

@@ -93,6 +93,17 @@ def test_lock_files_are_compared_too(lapis: Lapis, two: tuple[str, str], require
     assert "toy" not in {each["name"] for each in found}
 
 
+def test_verify_says_which_files_are_not_as_they_were_built(lapis: Lapis, two: tuple[str, str], tmp_path: Path) -> None:
+    assert f"{two[0][:12]} is as it was built." in lapis("env", "verify").out
+    (module,) = (tmp_path / "home" / "environments" / two[0]).rglob("toy.py")
+    module.chmod(0o644)
+    module.write_text("poisoned = True")
+    told = lapis("env", "verify", two[0])
+    assert told.status == 1 and "site-packages/toy.py" in told.out
+    assert lapis("env", "verify", two[1]).status == 0
+    assert lapis("env", "verify", "--json").json["environments"][two[1]] == []
+
+
 def test_pruning_leaves_what_is_in_use(lapis: Lapis, two: tuple[str, str], tmp_path: Path) -> None:
     root = str(tmp_path / "home" / "environments")
     assert lapis("env", "prune", "--json").json["removed"] == []

@@ -45,7 +45,7 @@ RUN_COMMANDS = [
     "archive",
 ]
 SWEEP_COMMANDS = ["submit", "show"]
-ENV_COMMANDS = ["list", "show", "build", "diff", "prune"]
+ENV_COMMANDS = ["list", "show", "build", "diff", "verify", "prune"]
 COMPUTE_COMMANDS = ["create", "list", "show", "update", "delete", "preempt"]
 MODEL_COMMANDS = ["list", "show", "register", "download", "export"]
 DATASET_COMMANDS = ["list", "show", "register"]

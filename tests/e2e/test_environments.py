@@ -13,8 +13,9 @@ import pytest
 from azureml.core import Dataset, Experiment, ScriptRunConfig, Workspace
 from azureml.core.runconfig import RunConfiguration
 from azureml.exceptions import ActivityFailedException, UserErrorException
+from lapis.environments.build import ready
 from lapis.sdk.environments.environment_resolution import resolve
-from lapis.testing import Home
+from lapis.testing import Home, until
 from tests.wheels import environment_of, make_wheel
 
 Submit = Callable[..., Any]
@@ -38,6 +39,18 @@ def test_a_script_sees_the_packages_of_its_environment_and_no_others(finish: Sub
     assert run.get_logs()["user_logs/std_log.txt"].splitlines()[-1] == "1.0 2.1 True"
     run = finish("import fastapi", environment=environment_of(wheels, "lapistoy==1.0"))
     assert "No module named 'fastapi'" in run.get_details()["error"]["error"]["message"]
+
+
+def test_what_a_run_does_to_its_environment_is_not_there_for_the_next(finish: Submit, wheels: Path) -> None:
+    spoil = (
+        "import lapistoy, os, sys; os.chmod(lapistoy.__file__, 0o600)\n"
+        "open(lapistoy.__file__, 'a').write('VERSION = 666'); print(sys.prefix)"
+    )
+    made = environment_of(wheels, "lapistoy==2.0", "lapishelper")
+    folder = finish(spoil, environment=made).get_logs()["user_logs/std_log.txt"].splitlines()[-1]
+    until(lambda: not ready(folder))  # looked at once the run has its verdict
+    run = finish("import lapistoy; print(lapistoy.VERSION)", environment=made)
+    assert run.get_logs()["user_logs/std_log.txt"].splitlines()[-1] == "2.0"
 
 
 def test_azureml_is_there_in_every_environment(finish: Submit, wheels: Path) -> None:

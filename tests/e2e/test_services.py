@@ -155,6 +155,24 @@ def run(data): return found
     assert found["run"] == "_OfflineRun" and found["here"]
 
 
+def test_a_scoring_script_that_writes_to_its_model_changes_no_stored_one(
+    deploy: Deploy, model: Any, code: Any, tmp_path: Path
+) -> None:
+    script = """
+import os
+path = os.path.join(os.environ['AZUREML_MODEL_DIR'], 'model.txt')
+def init():
+    os.chmod(path, 0o600)
+    with open(path, 'a') as file: file.write('666')
+def run(data): return open(path).read()
+"""
+    stored = model(7, "kept")
+    service = deploy(models=[stored], inference=code(script))
+    assert json.loads(ask(service.scoring_uri)[1]) == "7666"
+    fetched = stored.download(str(tmp_path / "down"), exist_ok=True)
+    assert Path(fetched).read_text() == "7"
+
+
 def test_a_script_alone_is_served_without_its_neighbours(
     deploy: Deploy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -130,6 +130,21 @@ def test_a_damaged_pack_fails_the_run_with_its_name_and_the_next_submit_mends_it
     assert finished(own_workspace, small).get_status() == "Completed"
 
 
+def test_a_tampered_file_of_a_snapshot_does_not_run_and_the_next_submit_mends_it(
+    home: Home, own_workspace: Workspace, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text("print('as it was submitted')")
+    assert finished(own_workspace, tmp_path).get_status() == "Completed"
+    stored = [path for path in (home.path / "blobs").glob("??/*") if path.is_file()]
+    (blob,) = [path for path in stored if path.read_bytes() == b"print('as it was submitted')"]
+    blob.chmod(0o600)
+    blob.write_bytes(b"print('as somebody liked it')")
+    run = finished(own_workspace, tmp_path)
+    assert run.get_status() == "Failed"
+    assert "is damaged on the server's disk" in run.get_details()["error"]["error"]["message"]
+    assert finished(own_workspace, tmp_path).get_status() == "Completed"
+
+
 def test_a_home_of_the_release_before_packs_runs_its_snapshots(
     home: Home, own_workspace: Workspace, small: Path, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ def test_what_was_not_used_for_longest_makes_room(tmp_path: Path, monkeypatch: p
         (folder / "model.onnx").write_bytes(b"x" * 100)
         os.utime(folder, (age, age))
     (Path(conversion.store(root)) / "making-now").mkdir()
-    in_use = conversion._linked(str(folders[0] / "model.onnx"), str(tmp_path))
+    in_use = conversion._copied(str(folders[0] / "model.onnx"), str(tmp_path))
     conversion._make_room(root, str(folders[2]))
     assert [folder.exists() for folder in folders] == [False, True, True]
     assert (Path(conversion.store(root)) / "making-now").exists()

@@ -9,6 +9,8 @@ import pytest
 from lapis.machine import uv
 from lapis.machine.pip_settings import variables_for_uv
 
+CACHE = "/no/such/cache"
+
 
 @pytest.fixture
 def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
@@ -44,7 +46,7 @@ def test_no_file_is_read_where_pip_reads_none(environ: dict[str, str]) -> None:
 @pytest.mark.parametrize("name", ["UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL"])
 def test_settings_of_uv_stand_alone(environ: dict[str, str], name: str) -> None:
     assert of_uv({**environ, name: "https://mine"}) == {}
-    assert uv.environment_for({**environ, name: "https://mine"})[name] == "https://mine"
+    assert uv.environment_for({**environ, name: "https://mine"}, CACHE)[name] == "https://mine"
 
 
 def test_a_file_of_uv_that_names_an_index_stands_alone(environ: dict[str, str], tmp_path: Path) -> None:
@@ -57,10 +59,10 @@ def test_a_file_of_uv_that_names_an_index_stands_alone(environ: dict[str, str], 
 
 
 def test_what_opens_the_server_is_not_shown_to_the_builds_of_packages(environ: dict[str, str]) -> None:
-    assert "LAPIS_TOKEN" not in uv.environment_for({**environ, "LAPIS_TOKEN": "secret", "VIRTUAL_ENV": "/mine"})
+    assert "LAPIS_TOKEN" not in uv.environment_for({**environ, "LAPIS_TOKEN": "secret", "VIRTUAL_ENV": "/mine"}, CACHE)
 
 
 def test_a_certificate_of_pip_is_one_for_uv(environ: dict[str, str]) -> None:
     assert variables_for_uv({**environ, "PIP_CERT": "/ca.pem"})["SSL_CERT_FILE"] == "/ca.pem"
-    kept = uv.environment_for({**environ, "PIP_CERT": "/ca.pem", "SSL_CERT_FILE": "/mine.pem"})
+    kept = uv.environment_for({**environ, "PIP_CERT": "/ca.pem", "SSL_CERT_FILE": "/mine.pem"}, CACHE)
     assert kept["SSL_CERT_FILE"] == "/mine.pem"

@@ -33,8 +33,7 @@ def hashes(blobs: list[tuple[str, memoryview]]) -> list[str]:
 
 
 def read(blobs: BlobFolder, digest: str) -> bytes:
-    with blobs.open(digest) as file:
-        return file.read()
+    return blobs.read_whole(digest)
 
 
 def packs_in(root: Path) -> list[Path]:
@@ -126,7 +125,7 @@ def test_an_empty_blob_can_lie_in_a_pack(root: Path) -> None:
 def test_what_is_not_here_is_said(root: Path) -> None:
     blobs = BlobFolder(str(root))
     blobs.put_all(many("a"))
-    for ask in (blobs.open, blobs.size):
+    for ask in (blobs.read, blobs.size):
         with pytest.raises(NotFound, match="No blob 0000"):
             ask("0" * 64)
 
@@ -144,11 +143,36 @@ def test_a_damaged_blob_is_named_and_counts_as_missing_until_it_is_sent_again(ro
     at = whole.index(bytes(content))
     pack.write_bytes(whole[:at] + b"?" + whole[at + 1 :])
     with pytest.raises(AzureMLException, match=f"{digest} is damaged on the server's disk, in pack {pack.name}"):
-        blobs.open(digest)
+        blobs.read(digest)
     assert blobs.missing(hashes(given)) == [digest], "its neighbours are whole"
     blobs.put_all([given[30]])
     assert read(blobs, digest) == content
     assert read(BlobFolder(str(root)), digest) == content, "a later server takes the good one too"
+
+
+@pytest.mark.parametrize("size", [100, 5 << 20], ids=["small", "large"])
+def test_bytes_that_are_not_those_of_the_hash_are_put_aside_and_never_given_whole(root: Path, size: int) -> None:
+    blobs = BlobFolder(str(root))
+    digest, _ = blobs.put_bytes(b"w" * size)
+    path = Path(blobs.path(digest))
+    path.chmod(0o600)
+    path.write_bytes(b"W" + b"w" * (size - 1))
+    given = b""
+    with pytest.raises(AzureMLException, match=f"{digest} is damaged on the server's disk"):
+        for chunk in blobs.read(digest):
+            given += chunk
+    assert len(given) < size, "whoever counts finds that some are lacking"
+    assert blobs.missing([digest]) == [digest] and (root / "damaged" / digest).exists()
+    blobs.put_bytes(b"w" * size)
+    assert blobs.read_whole(digest) == b"w" * size
+
+
+@pytest.mark.parametrize("start", [0, 1, 1 << 20, (3 << 20) - 1, 3 << 20, 9 << 20])
+def test_a_blob_is_read_from_where_one_wants(root: Path, start: int) -> None:
+    blobs = BlobFolder(str(root))
+    content = random.Random(1).randbytes(3 << 20)
+    digest, _ = blobs.put_bytes(content)
+    assert b"".join(blobs.read(digest, start)) == content[start:]
 
 
 @pytest.mark.parametrize("left", [0, 100, -1])
@@ -177,7 +201,7 @@ def test_a_pack_that_was_removed_is_noticed_when_it_is_read(root: Path) -> None:
     packs_in(root)[0].unlink()
     for digest in hashes(given)[:2]:
         with pytest.raises(AzureMLException, match="is damaged on the server's disk"):
-            blobs.open(digest)
+            blobs.read(digest)
     assert blobs.missing(hashes(given)[:3]) == hashes(given)[:2]
 
 

@@ -14,12 +14,13 @@ from fastapi.routing import iter_route_contexts
 
 import lapis.server
 from lapis.domain import frames
-from lapis.errors import Forbidden
+from lapis.errors import Forbidden, UserErrorException
 from lapis.server.api.express import LANES
 from lapis.server.control import guard
 from lapis.server.control.access import USER, VIEWER, Actor
 from lapis.server.control.control import Control
 from lapis.server.control.data import NewDataset
+from lapis.server.control.environments import EnvironmentWish
 from lapis.server.control.guard import TABLE, guarded
 from lapis.server.control.runs import NewRun
 from lapis.server.studio.login import LOGIN_PATH
@@ -234,6 +235,21 @@ def test_an_agent_registers_the_outputs_of_its_own_run_and_of_no_other(served: S
         control.data.register_dataset(workspace_id, output_of("sibling"))
     with pytest.raises(Forbidden):
         control.data.register_dataset("another workspace", output_of(mine))
+
+
+def test_a_run_cannot_have_packages_built_from_the_servers_disk_and_the_user_can(
+    served: Served, tmp_path: Path
+) -> None:
+    workspace_id = served.names["workspace_id"]
+    lines = ["--no-index", f"--find-links {tmp_path}", "none-such"]
+    section = {"condaDependencies": {"dependencies": [{"pip": lines}]}}
+    for who in (Actor("run", workspace_id, "mine"), Actor("agent", workspace_id, "mine"), VIEWER):
+        control = guarded(served.system.control, who)
+        for call in (control.environments.resolve, control.environments.details, control.environments.build):
+            with pytest.raises(Forbidden):
+                call(workspace_id, EnvironmentWish({"python": section}))
+    with pytest.raises(UserErrorException, match="none-such"):
+        guarded(served.system.control, USER).environments.resolve(workspace_id, EnvironmentWish({"python": section}))
 
 
 # -- the table itself

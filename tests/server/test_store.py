@@ -212,7 +212,7 @@ def test_a_blob_with_another_hash_is_refused_and_leaves_nothing(tmp_path: Path) 
 @pytest.mark.parametrize("name", ["", "../etc/passwd", "A" * 64, "a" * 63, "a" * 64 + "/", "..%2f" + "a" * 59])
 def test_what_is_not_a_hash_names_no_blob(tmp_path: Path, name: str) -> None:
     with pytest.raises(UserErrorException):
-        BlobFolder(str(tmp_path)).open(name)
+        BlobFolder(str(tmp_path)).read(name)
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=300), st.integers(4, 50))

@@ -442,6 +442,7 @@ class Agent:
         """All of it is stored now."""
         distributed.clean(self.work.job, self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
+        environment.leave()
 
     def _note(self, dataset: dict[str, Any]) -> None:
         self.shipper.client.call("POST", f"/workspaces/{self.launch.workspace.id}/datasets", dataset)

@@ -10,10 +10,12 @@ from lapis.agent.data import Canceled
 from lapis.domain.job import Mpi
 from lapis.domain.launch import Container, Work
 from lapis.environments import own_open_mpi
-from lapis.environments.build import build_and_hold
+from lapis.environments.build import abandon_if_changed, build_and_hold
 from lapis.environments.resolve import number_of_packages
 from lapis.environments.values import Lock
 from lapis.machine.commands import Stopped, Tell
+
+_HELD: list[tuple[str, int]] = []  # the environment that this process is in, and the file that says so
 
 
 def enter(work: Work, log: str, canceled: Callable[[], bool]) -> Work:
@@ -40,8 +42,15 @@ def enter(work: Work, log: str, canceled: Callable[[], bool]) -> Work:
     return work
 
 
+def leave() -> None:
+    """After the script: an environment that it changed is built anew for the next, once nobody else is in it."""
+    while _HELD:
+        abandon_if_changed(*_HELD.pop())
+
+
 def _entered(work: Work, lock: Lock, root: str, say: Tell, canceled: Callable[[], bool]) -> Work:
-    folder, _ = build_and_hold(lock, None, root, say, canceled)
+    folder, file = build_and_hold(lock, None, root, say, canceled)
+    _HELD.append((folder, file))
     prefix = "CONDA_PREFIX" if lock.conda else "VIRTUAL_ENV"
     variables = {prefix: folder, **lock.variables, **work.job.environment_variables}
     python = os.path.join(folder, "bin", "python")

@@ -34,7 +34,6 @@ from lapis.machine import json_files, own_sources
 from lapis.machine.commands import Stopped
 
 _MODELS = "azureml-models"
-_CHUNK = 1 << 20
 # What makes a run of a process: a scoring script is none, so that Run.get_context() does not take it for one.
 _OF_RUNS = ("AZUREML_RUN_", "AZUREML_ROOT_RUN_ID", "AZUREML_EXPERIMENT_ID", "AZUREML_ARM_PROJECT_NAME",
             "AZUREML_OUTPUT_DIRECTORY", "AZUREML_LOGDIRECTORY_PATH", "LAPIS_RUN_FOLDER",
@@ -103,7 +102,7 @@ class FrontProcess:
                 os.symlink(os.path.join(code, name), os.path.join(self._app, name))
 
     def _lay_out_models(self, client: Client) -> None:
-        """Linked where that can be, so that a model of any size takes no time and no room."""
+        """Copies of their own, checked: whoever writes to one, or swaps it, changes no stored model."""
         launch = self._work.launch
         for model in self._part.models:
             address = f"/workspaces/{launch.workspace.id}/models/{model.name}/{model.version}"
@@ -111,20 +110,8 @@ class FrontProcess:
                 for file in model.files:
                     target = resolve_under(self._model_folder(model), file.path)
                     os.makedirs(os.path.dirname(target), exist_ok=True)
-                    if not self._link(file.hash, target):
-                        _copy(blobs, file.hash, target)
-
-    def _link(self, digest: str, target: str) -> bool:
-        root = self._work.launch.blobs
-        if not root:
-            return False
-        source = os.path.join(root, digest[:2], digest[2:])
-        try:
-            os.chmod(source, 0o400)  # whoever writes to it would change the stored model
-            os.link(source, target)
-        except OSError:
-            return False  # packed, on another disk, or on another machine
-        return True
+                    blobs.copy(file.hash, target)
+                    os.chmod(target, 0o444)  # replicas share it
 
     def _model_folder(self, model: ServedModel) -> str:
         return os.path.join(self._app, _MODELS, model.name, str(model.version))
@@ -256,18 +243,6 @@ def _handover(part: ServicePart, host: str) -> str:
         path = os.path.join(folder, short + ".sock")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     return path
-
-
-def _copy(blobs: Blobs, digest: str, target: str) -> None:
-    found = hashlib.sha256()
-    with blobs.open(digest) as source, open(target, "wb") as file:
-        for chunk in iter(lambda: source.read(_CHUNK), b""):
-            found.update(chunk)
-            file.write(chunk)
-    if found.hexdigest() != digest:
-        raise UserErrorException(
-            f"A file of the model is damaged where it is stored ({digest[:12]}). Register it again."
-        )
 
 
 def _stamp(path: str) -> int:

@@ -90,6 +90,7 @@ environment.command("list")(env.list_environments)
 environment.command("show")(env.show)
 environment.command("build")(env.build)
 environment.command("diff")(env.diff)
+environment.command("verify")(env.verify)
 environment.command("prune")(env.prune)
 app.add_typer(environment, name="env")
 

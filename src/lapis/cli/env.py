@@ -1,4 +1,4 @@
-"""Commands about the environments of this machine: list, show, build, diff, prune."""
+"""Commands about the environments of this machine: list, show, build, diff, verify, prune."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Hash = Annotated[str, typer.Argument(metavar="HASH", help="The hash of an environment, or how it begins.")]
 _SHOWN_HASH = 12
+_SHOWN_FILES = 20
 
 
 def list_environments(
@@ -158,6 +159,34 @@ def diff(
 
     rows = [{"name": name, "a": before or None, "b": after or None} for name, before, after in found]
     screen.answer({"differences": rows}, show)
+
+
+def verify(
+    environment: Annotated[
+        str, typer.Argument(metavar="[HASH]", help="The hash of an environment, or how it begins; all, if left out.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Read every file of an environment, or of all, and say which are not as they were built."""
+    from lapis.environments.build import OURS
+    from lapis.environments.cache import built
+    from lapis.environments.integrity import changed
+
+    chosen = [_find(environment)] if environment else built(_root(), sizes=False)
+    found = {each.hash: changed(each.folder, OURS, thoroughly=True) for each in chosen}
+
+    def show() -> None:
+        for name, files in found.items():
+            print(f"{name[:_SHOWN_HASH]} is as it was built." if not files else f"{name[:_SHOWN_HASH]} was changed:")
+            for path in files[:_SHOWN_FILES]:
+                print(f"  {path}")
+            if len(files) > _SHOWN_FILES:
+                print(f"  and {len(files) - _SHOWN_FILES} more")
+
+    screen.answer({"environments": found}, show)
+    if any(found.values()):
+        screen.notice("`lapis env prune --keep 0` removes what nothing runs in; the next run builds it again.")
+        raise typer.Exit(1)
 
 
 def prune(

@@ -183,7 +183,7 @@ def _uv(wanted: Plan, tell: Tell) -> str:
 
 
 def _run(wanted: Plan, command: Sequence[str], tell: Tell, lock: int, fetch_python: bool = False) -> None:
-    environment = {**uv.environment_for(os.environ), "UV_CACHE_DIR": uv.cache_folder(wanted.home)}
+    environment = uv.environment_for(os.environ, uv.cache_folder(wanted.home))
     if fetch_python:
         environment["UV_PYTHON_DOWNLOADS"] = "automatic"
 

@@ -9,32 +9,67 @@ from typing import Mapping
 from lapis.machine.installed_packages import installed_versions
 
 OLDEST_PYTHON = (3, 11)
-# The least version of each. The extra `server` in pyproject.toml says the same; a test holds the two together.
+# The least version of each that has no known hole, of what others bring along too. The extra `server` in pyproject.toml
+# says the same; a test holds the two together.
 NEEDED = {
     "alembic": "1.13",
-    "cryptography": "43",
+    "anyio": "4.14.2",
+    "cryptography": "48.0.1",
     "fastapi": "0.115",
+    "h11": "0.16",
     "httptools": "0.6",
-    "jinja2": "3.1",
+    "idna": "3.15",
+    "jinja2": "3.1.6",
+    "mako": "1.3.12",
     "optuna": "4.4",
     "psutil": "5.9",
     "py-spy": "0.4",
+    "pydantic": "2.4",
+    "pygments": "2.20",
     "rich": "13",
     "sqlalchemy": "2.0.30",
+    "starlette": "1.3.1",
+    "tqdm": "4.66.3",
     "typer": "0.15",
-    "uv": "0.5",
+    "uv": "0.11.28",
     "uvicorn": "0.30",
     "uvloop": "0.20",
 }
 # What the server may have beside: the extras of pyproject.toml that are a matter of the server.
 EXTRAS = {
-    "azure": ("adlfs>=2024.7",),
-    "gcs": ("gcsfs>=2024.9",),
-    "kubernetes": ("kubernetes>=31",),
+    "azure": (
+        "adlfs>=2024.7",
+        "aiohttp>=3.14.3",
+        "requests>=2.33",
+        "urllib3>=2.7",
+    ),
+    "gcs": (
+        "gcsfs>=2024.9",
+        "aiohttp>=3.14.3",
+        "requests>=2.33",
+        "urllib3>=2.7",
+    ),
+    "kubernetes": (
+        "kubernetes>=31",
+        "requests>=2.33",
+        "urllib3>=2.7",
+    ),
     "postgres": ("psycopg[binary]>=3.2",),
-    "ray": ("ray[default]>=2.40",),
-    "s3": ("s3fs>=2026",),
-    "smb": ("smbprotocol>=1.15",),
+    "ray": (
+        "ray[default]>=2.54",
+        "aiohttp>=3.14.3",
+        "requests>=2.33",
+        "urllib3>=2.7",
+    ),
+    "s3": (
+        "s3fs>=2026",
+        "aiohttp>=3.14.3",
+        "urllib3>=2.7",
+    ),
+    "smb": (
+        "smbprotocol>=1.15",
+        "cryptography>=48.0.1",
+    ),
 }
 # Exact versions of all that, and of what it needs in turn; `make requirements` writes it.
 PINNED_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "server_requirements.txt")

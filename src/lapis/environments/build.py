@@ -7,10 +7,10 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lapis.environments import bytecode, conda, explain, in_use, old_builds, own_open_mpi, progress, uv
+from lapis.environments import bytecode, conda, explain, in_use, integrity, old_builds, own_open_mpi, progress, uv
 from lapis.environments.interpreter_of_lock import interpreter_of
 from lapis.environments.old_code import shim_files
 from lapis.environments.resolve import number_of_packages, packages_in
@@ -22,6 +22,7 @@ from lapis.machine.interpreters import Interpreter
 
 MARKER = "lapis-environment.json"  # written last: a folder without it is a heap of files, not an environment
 IN_IMAGE = "in-image"  # beside it: the interpreter is not to be found on this machine
+OURS = frozenset({MARKER, IN_IMAGE, "lock.json", "build.log", "requirements.txt"})  # not the environment itself
 LOOK_EVERY = 0.05
 SAY_AGAIN_EVERY = 30.0
 
@@ -64,6 +65,22 @@ def build_and_hold(
             os.utime(os.path.join(folder, MARKER))
             return folder, file
         os.close(file)  # removed in between
+
+
+def abandon_if_changed(folder: str, file: int) -> bool:
+    """Whether somebody changed what was built, and it counts no more: the next who wants it builds it.
+
+    `file` holds it, and is closed. While others hold it too it stays: the last of them does this.
+    """
+    try:
+        if not integrity.changed(folder, OURS) or not in_use.become_alone(file):
+            return False
+        os.unlink(os.path.join(folder, MARKER))
+        return True
+    except OSError:
+        return False  # removed already
+    finally:
+        os.close(file)
 
 
 def ready(folder: str) -> bool:
@@ -124,6 +141,7 @@ def _build(
 
             horovod.install(lock, interpreter, root, folder, say, canceled, file)
         _place_shims(lock, site_packages(folder, lock.python))
+        integrity.seal(folder, OURS, same_time=not lock.conda)
         seconds = time.monotonic() - began
         say(f"Environment {lock.hash} is ready after {seconds:.1f} s")
         _write(folder, "lock.json", json.dumps(lock.to_json(), indent=2))
@@ -165,20 +183,36 @@ def install_packages(
     _write(folder, "requirements.txt", lock.packages)
     install = ["install", "--no-deps", "--requirement"] if lock.conda else ["sync"]  # which removes what is not named
     command = ["pip", *install, wanted, "--python", os.path.join(folder, "bin", "python")]
-    command += [] if os.environ.get("UV_LINK_MODE") else ["--link-mode", "hardlink"]
     command += [
         option for option in uv.options(lock.pip_options) if option != "--no-deps"
     ]  # none are looked for anyway
     command += ["--require-hashes"] if _all_hashed(lock.packages) else []
-    if uv.run([*command, "--offline"], root, progress.of_uv(say), canceled, [file], image=image).ok:
-        return  # the cache had it all: no question to any index
-
-    variables = own_open_mpi.to_build_with(lock, root, say, canceled)
 
     def sync(more: Sequence[str]) -> Said:
         return uv.run([*command, *more], root, progress.of_uv(say), canceled, [file], variables, image)
 
-    checked(old_builds.tried(sync, folder, lock.python, say), "installing the packages")
+    def online() -> None:
+        checked(old_builds.tried(sync, folder, lock.python, say), "installing the packages")
+
+    variables: Mapping[str, str] = {}
+    if not sync(["--offline"]).ok:  # else the cache had it all: no question to any index
+        variables = own_open_mpi.to_build_with(lock, root, say, canceled)
+        online()
+    spoilt = integrity.not_as_packed(folder)
+    if spoilt:
+        command += _anew(spoilt, root, say)
+        online()
+
+
+def _anew(spoilt: Mapping[str, str], root: str, say: Tell) -> list[str]:
+    """What makes uv fetch these packages again: somebody has changed them in its cache."""
+    for name, path in spoilt.items():
+        say(f"{name} is fetched again: {path} in the cache of packages is not what the package was packed with")
+    again = [word for name in spoilt for word in ("--reinstall-package", name)]
+    if os.environ.get("UV_CACHE_DIR"):
+        return [*again, "--no-cache"]  # the user's own to clean
+    uv.run(["cache", "clean", *spoilt], root)
+    return again
 
 
 def _all_hashed(packages: str) -> bool:
@@ -194,7 +228,7 @@ def _place_shims(lock: Lock, site: str) -> None:
 
 
 def _write(folder: str, name: str, text: str) -> None:
-    """Whole or not at all; and never into a file that other environments share by a hard link."""
+    """Whole or not at all."""
     path = os.path.join(folder, name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     whole_files.write(path, text.encode())

@@ -1,13 +1,14 @@
 """Compiled bytecode: compiling numpy and its like takes seconds, so it is done once for a wheel and not waited for.
 
-A process of its own, started when an environment counts as built, links what earlier environments compiled of the same
-wheels, which takes a moment. Then it compiles what is missing, with low priority, and keeps it for the environments to
-come in `cache/bytecode` beside `environments`. That works because the files of a wheel are hard links into uv's cache:
-the same file with the same time in every environment, and time and size are what Python compares.
+A process of its own, started when an environment counts as built, copies what was compiled of the same wheels before,
+which takes a moment. Then it compiles what is missing, with low priority, and keeps it for the environments to come in
+`cache/bytecode` beside `environments`. That works because the files of a wheel have the same time in every environment,
+and time and size are what Python compares.
 """
 
 from __future__ import annotations
 
+import glob
 import os
 import subprocess
 import threading
@@ -17,6 +18,12 @@ from lapis.environments.inside import compile_wheels
 
 def store(root: str) -> str:
     return os.path.join(os.path.dirname(os.path.abspath(root)), "cache", "bytecode")
+
+
+def wheels(folder: str) -> list[str]:
+    """What the bytecode of an environment's wheels is kept under."""
+    sites = glob.glob(os.path.join(glob.escape(folder), "lib", "python*", "site-packages"))
+    return [name for site in sites for name in compile_wheels.wheels(site)]
 
 
 def compile_later(folder: str, root: str, keep_open: int) -> None:

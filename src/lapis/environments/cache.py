@@ -110,11 +110,11 @@ def _pruned(root: str, keep_bytes: int, tell: Tell) -> Pruned:
                 del files[each]
         for each in files:
             packages -= set(pins(lock_of(each.folder)))
-        _clean_caches(root, packages)
+        _clean_caches(root, packages, [each.folder for each in files])
         after = _taken_by(root, files.values())
     if after > keep_bytes and _owns_cache():
         tell("Cleaning the cache of packages")
-        _uv(root, "cache", "clean")  # environments keep their files: they are links of their own
+        _uv(root, "cache", "clean")  # environments keep their files: they have their own
         after = _taken_by(root, files.values())
     return Pruned(tuple(removed), max(0, before - after), after)
 
@@ -181,8 +181,8 @@ def _is_young(path: str) -> bool:
         return False
 
 
-def _clean_caches(root: str, packages: Collection[str]) -> None:
-    _drop_unused_bytecode(bytecode.store(root))
+def _clean_caches(root: str, packages: Collection[str], folders: Collection[str]) -> None:
+    _drop_unused_bytecode(bytecode.store(root), {name for folder in folders for name in bytecode.wheels(folder)})
     if _owns_cache():
         _uv(root, "cache", "prune")
         if packages:
@@ -202,20 +202,11 @@ def _uv(root: str, *arguments: str) -> None:
         pass  # somebody installs from it: the next time
 
 
-def _drop_unused_bytecode(store: str) -> None:
+def _drop_unused_bytecode(store: str, used: Collection[str]) -> None:
     for tag in os.scandir(store) if os.path.isdir(store) else []:
         for wheel in os.scandir(tag):
-            if all(links == 1 for links in _links(wheel.path)):
+            if wheel.name not in used:
                 shutil.rmtree(wheel.path, ignore_errors=True)
-
-
-def _links(folder: str) -> Iterator[int]:
-    for path, _, names in os.walk(folder):
-        for name in names:
-            try:
-                yield os.lstat(os.path.join(path, name)).st_nlink
-            except OSError:
-                continue
 
 
 def _taken_by(root: str, environments: Collection[Files]) -> int:

@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lapis.environments import package_facts
+from lapis.environments import apart, package_facts
 from lapis.environments.package_lines import conda_package
 from lapis.environments.recipe import recipe
 from lapis.environments.values import NOBODY, Lock, Recipe, Submitter
 from lapis.environments.versions import version
 from lapis.errors import Unavailable, UserErrorException
-from lapis.machine import commands
+from lapis.machine import surroundings
 from lapis.machine.commands import Canceled, Tell, never
 from lapis.machine.interpreters import Interpreter
 
@@ -36,6 +36,8 @@ _AWAY = (
     "offline",
 )
 _QUIET = {"CONDA_NO_PROMPT": "1", "CI": "1"}  # nobody is there to answer
+# Else packages are hard links: what a run appends to one would be in every environment to come.
+_COPIES = {"CONDA_ALWAYS_COPY": "1", "MAMBA_ALWAYS_COPY": "1"}
 
 
 def command() -> str | None:
@@ -100,7 +102,7 @@ def solve(made: Recipe, root: str, tell: Tell, canceled: Canceled = never) -> tu
     tell(f"{os.path.basename(tool)} solves {', '.join(made.conda)} from {', '.join(made.channels)}")
     nowhere = os.path.join(root, ".solving")
     asked = [tool, "create", "--dry-run", "--json", "--yes", "--prefix", nowhere, *_channels(made.channels)]
-    said = commands.run([*asked, *made.conda], _surroundings(), root, commands.silent, canceled)
+    said = apart.run([*asked, *made.conda], root, _surroundings(root), canceled=canceled)
     answer = _json(said.output)
     links = (answer.get("actions") or {}).get("LINK") or []
     if not said.ok or not links:
@@ -123,7 +125,8 @@ def create(lock: Lock, folder: str, say: Tell, canceled: Canceled, keep_open: in
     tool = _the_command()
     say(f"{os.path.basename(tool)} links {len(lock.conda)} conda packages")
     asked = [tool, "create", "--yes", "--quiet", "--no-deps", "--prefix", folder, *_channels(lock.channels)]
-    said = commands.run([*asked, *lock.conda], _surroundings(), os.path.dirname(folder), say, canceled, [keep_open])
+    root = os.path.dirname(folder)
+    said = apart.run([*asked, *lock.conda], root, _surroundings(root), say, canceled, [keep_open])
     if not said.ok:
         last = "\n".join((said.complaints or said.output).strip().splitlines()[-15:])
         raise UserErrorException(f"{os.path.basename(tool)} could not install the conda packages. It says:\n{last}")
@@ -143,9 +146,9 @@ def _channels(channels: Sequence[str]) -> list[str]:
     return ["--override-channels", *(part for each in channels for part in ("--channel", each))]
 
 
-def _surroundings() -> dict[str, str]:
-    left_out = ("LAPIS_TOKEN", "PYTHONPATH", "PYTHONHOME")
-    return {**{name: value for name, value in os.environ.items() if name not in left_out}, **_QUIET}
+def _surroundings(root: str) -> dict[str, str]:
+    kept = {"CONDA_PKGS_DIRS": os.path.join(os.path.dirname(os.path.abspath(root)), "cache", "conda")}
+    return {**kept, **surroundings.harmless(os.environ), **_QUIET, **_COPIES}
 
 
 def _json(text: str) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from lapis.environments.recipe import recipe
 from lapis.environments.resolve import resolve
 from lapis.environments.values import Lock
 from lapis.errors import AzureMLException, ServiceException
-from lapis.machine import commands, json_files, own_sources
+from lapis.machine import cloning, commands, json_files, own_sources, surroundings
 from lapis.machine.commands import Canceled, Stopped, Tell, never
 from lapis.machine.interpreters import interpreters
 
@@ -46,7 +46,6 @@ _NAME_LENGTH = 32
 _KEEP_BYTES = 5 << 30
 _LOOK_EVERY = 0.1  # seconds
 _SAY_EVERY = 30.0
-_OF_THE_ASKER = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LAPIS_TOKEN", "AZUREML_RUN_TOKEN")
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ def converted(
     sample: str | None = None,
     into: str | None = None,
 ) -> Converted:
-    """The ONNX file, found or made in the environment of `lock` and compared in that of `serving`; linked `into`.
+    """The ONNX file, found or made in the environment of `lock` and compared in that of `serving`; copied `into`.
 
     Raises NotConverted, Stopped, and what building an environment raises.
     """
@@ -131,7 +130,7 @@ def converted(
             raise NotConverted(str(why["reason"]))
         report = json_files.read(os.path.join(folder, "report.json")) or {}
         path = os.path.join(folder, "model.onnx")
-        return Converted(_linked(path, into) if into else path, report, fresh)
+        return Converted(_copied(path, into) if into else path, report, fresh)
 
 
 @contextmanager
@@ -233,14 +232,11 @@ def _make_room(root: str, keep: str) -> None:
             del taken[folder]
 
 
-def _linked(path: str, into: str) -> str:
+def _copied(path: str, into: str) -> str:
     target = os.path.join(into, os.path.basename(path))
     if os.path.exists(target):
         os.unlink(target)
-    try:
-        os.link(path, target)
-    except OSError:  # on another disk
-        shutil.copyfile(path, target)
+    cloning.copy(path, target)
     return target
 
 
@@ -252,8 +248,7 @@ def _step(
     arguments: Sequence[str], lock: Lock, root: str, made: str, packages: str, tell: Tell, canceled: Canceled
 ) -> None:
     folder, file = build_and_hold(lock, None, root, tell, canceled)
-    environment = {name: value for name, value in os.environ.items() if name not in _OF_THE_ASKER}
-    environment.update(lock.variables)
+    environment = {**surroundings.harmless(os.environ), **lock.variables}  # what loads a model runs what is in it
     # Both on the CPU: what differs is then the file, not the device.
     environment.update({"PYTHONPATH": packages, "VIRTUAL_ENV": folder, "CUDA_VISIBLE_DEVICES": "-1"})
     said_at = began = time.monotonic()

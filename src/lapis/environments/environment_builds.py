@@ -17,9 +17,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from lapis.domain.addresses import Rule, rule_of
 from lapis.domain.environment import called_first
 from lapis.domain.limits import RESOLVE_SECONDS
-from lapis.environments import conda, containers, horovod
+from lapis.environments import conda, containers, horovod, package_addresses
 from lapis.environments.build import ready
 from lapis.environments.recipe import recipe
 from lapis.environments.resolve import packages_in, resolve
@@ -67,11 +68,15 @@ class EnvironmentBuilds:
         mpi: bool = False,
         horovod_in: str = "",
         submitter: Submitter = NOBODY,
+        may_name_files: bool = True,
     ) -> Resolved:
-        """The lock of a definition. What was resolved once stays so: the same definition, the same packages."""
+        """The lock of a definition. What was resolved once stays so: the same definition, the same packages.
+
+        Where it has packages fetched from is checked first; only who `may_name_files` may name the server's disk.
+        """
         deadline = time.monotonic() + self._seconds
         try:
-            how = (strict, in_container, mpi, horovod_in, submitter)
+            how = (strict, in_container, mpi, horovod_in, submitter, may_name_files)
             return self._resolved(definition, *how, lambda: time.monotonic() > deadline)
         except Stopped:
             raise UserErrorException(
@@ -81,10 +86,11 @@ class EnvironmentBuilds:
 
     def _resolved(
         self, definition: Mapping[str, Any], strict: bool, in_container: bool, mpi: bool, horovod_in: str,
-        submitter: Submitter, canceled: Canceled,
+        submitter: Submitter, may_name_files: bool, canceled: Canceled,
     ) -> Resolved:  # fmt: skip
         said: list[str] = []
-        container, ignored = self._container(definition, in_container, said, canceled)
+        rule = rule_of(os.environ)
+        container, ignored = self._container(definition, in_container, said, rule, may_name_files, canceled)
         machine = interpreters() if container is None else [container.interpreter]
         if container is not None and container.wish.user_managed:
             plan = Recipe(python=container.interpreter.version)
@@ -94,6 +100,9 @@ class EnvironmentBuilds:
             how: dict[str, Any] = {"gpu": has_gpu(), "strict": strict, "mpi": mpi, "horovod_in": horovod_in}
             how["submitter"] = submitter
             plan = conda.plan(definition, **how) if tool else recipe(definition, pythons=pythons, **how)
+        channels = package_addresses.of_channels(plan.channels, plan.conda) if plan.conda else []
+        named = package_addresses.of_requirements(plan.requirements) + package_addresses.of_options(plan.pip_options)
+        package_addresses.check([*named, *channels], rule, may_name_files)
         plan = horovod.with_open_mpi(replace(plan, notices=(*plan.notices, *ignored)))
         image = container.image if container is not None else ""
         key = hashlib.sha256(json.dumps([asdict(plan), image], sort_keys=True).encode()).hexdigest()[:32]
@@ -101,8 +110,11 @@ class EnvironmentBuilds:
         with _turn(self._resolving[key], canceled):  # twenty runs that ask at once wait for one answer
             known = _read(path)
             if known is not None:
-                return Resolved(self.lock(known["lock"]), tuple(known["said"]))
+                lock = self.lock(known["lock"])
+                _check_lock(lock, rule, may_name_files)
+                return Resolved(lock, tuple(known["said"]))
             lock = self._locked(plan, machine, said.append, canceled)
+            _check_lock(lock, rule, may_name_files)
             lock = replace(lock, notices=(*lock.notices, *horovod.check(lock)))
             horovod.check_machine(lock, self.root)
             if container is not None:
@@ -122,12 +134,20 @@ class EnvironmentBuilds:
         return replace(lock, conda=exact, channels=plan.channels)
 
     def _container(
-        self, definition: Mapping[str, Any], forced: bool, said: list[str], canceled: Canceled
+        self,
+        definition: Mapping[str, Any],
+        forced: bool,
+        said: list[str],
+        rule: Rule,
+        may_name_files: bool,
+        canceled: Canceled,
     ) -> tuple[Container | None, list[str]]:
         """The container to build and run in, if one is asked for and there can be one; and what is ignored."""
         wanted, ignored = containers.wish(definition, forced)
         if wanted is None:
             return None, ignored
+        package_addresses.check(package_addresses.of_images(wanted.image, wanted.dockerfile), rule, may_name_files)
+        package_addresses.check_container(wanted.arguments, may_name_files)
         runtime = containers.runtime()
         if runtime is not None:
             return Container(wanted, *containers.prepared(runtime, wanted, said.append, canceled)), ignored
@@ -226,6 +246,11 @@ def _turn(lock: threading.Lock, canceled: Canceled) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def _check_lock(lock: Lock, rule: Rule, may_name_files: bool) -> None:
+    """Before anything of it is installed: a package may want others from addresses that no definition named."""
+    package_addresses.check(package_addresses.of_requirements(lock.packages.splitlines()), rule, may_name_files)
 
 
 def _options(wish: containers.ContainerWish) -> tuple[str, ...]:

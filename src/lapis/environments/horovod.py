@@ -12,12 +12,12 @@ import tempfile
 import time
 from dataclasses import replace
 
-from lapis.environments import in_use, package_facts, uv
+from lapis.environments import apart, in_use, package_facts, uv
 from lapis.environments.build import install_packages
 from lapis.environments.values import Lock, Recipe
 from lapis.environments.versions import version
 from lapis.errors import UserErrorException
-from lapis.machine import commands, open_mpi
+from lapis.machine import commands, open_mpi, surroundings
 from lapis.machine.commands import Canceled, Tell
 from lapis.machine.interpreters import Interpreter
 from lapis.machine.system_packages import COMPILER, command_for
@@ -178,9 +178,8 @@ def _compile(
             raise UserErrorException(f"The tools to compile Horovod could not be installed: {_last(tools.complaints)}")
         command = [python, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-cache-dir"]
         command += ["--no-binary", "horovod", f"horovod=={package_facts.HOROVOD}", "-w", os.path.join(place, "made")]
-        done = commands.run(
-            command, _surroundings(workshop, frameworks), place, commands.silent, wanted_no_more, keep_open
-        )
+        variables = _surroundings(workshop, frameworks)
+        done = apart.run(command, root, variables, canceled=wanted_no_more, keep_open=keep_open, folder=place)
         made = glob.glob(os.path.join(place, "made", "*.whl"))
         if not done.ok or not made:
             log = os.path.join(store, f"{name}.log")
@@ -201,9 +200,7 @@ def _compile(
 def _surroundings(workshop: str, frameworks: dict[str, str]) -> dict[str, str]:
     tensorflow, torch = any(name.startswith("tensorflow") for name in frameworks), "torch" in frameworks
     return {
-        **{
-            name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME", "LAPIS_TOKEN")
-        },
+        **surroundings.harmless(os.environ),
         "PATH": os.pathsep.join([os.path.join(workshop, "bin"), os.environ.get("PATH", os.defpath)]),
         "VIRTUAL_ENV": workshop,
         "HOROVOD_WITH_TENSORFLOW" if tensorflow else "HOROVOD_WITHOUT_TENSORFLOW": "1",

@@ -33,6 +33,15 @@ def share(file: int) -> None:
     fcntl.flock(file, fcntl.LOCK_SH)
 
 
+def become_alone(file: int) -> bool:
+    """From using it to the right to remove it, if nobody else uses it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        return False
+
+
 @contextmanager
 def alone(root: str, name: str) -> Iterator[None]:
     """Wait until nobody else has the lock of that name, and have it."""

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from lapis.environments import explain
+from lapis.environments import apart, explain
 from lapis.machine.commands import Said, Tell
 
 # The last tools that still did what the sources of 2015 to 2021 rely on: 2to3, setup_requires, lenient versions.
@@ -48,11 +48,10 @@ def tried(call: Callable[[Sequence[str]], Said], folder: str, python: str, tell:
 def _settings(needs: Mapping[str, Sequence[str]]) -> list[str]:
     """The user's own settings of uv, which a file that is named takes the place of, and what the packages need."""
     lines = []
-    for path in (os.environ.get("UV_CONFIG_FILE"), os.path.expanduser("~/.config/uv/uv.toml"), "/etc/uv/uv.toml"):
-        if path and os.path.isfile(path):
-            with open(path, encoding="utf-8") as file:
-                lines = file.read().splitlines()
-            break
+    path = apart.settings_of_uv()
+    if path is not None:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
     return [*lines, "[extra-build-dependencies]", *(f"{name} = {json.dumps(found)}" for name, found in needs.items())]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from lapis.domain import settings
+from lapis.environments import apart, indexes
 from lapis.errors import UserErrorException
 from lapis.machine import commands, uv
 from lapis.machine.commands import Canceled, Said, Tell
@@ -23,6 +24,7 @@ _VALUED = {
     "--no-binary": "--no-binary",
     "--only-binary": "--only-binary",
     "--trusted-host": "--allow-insecure-host",
+    "--index-strategy": "--index-strategy",  # uv's own: who wants pip's way says so
 }
 _FLAGS = {"--no-index": ["--no-index"], "--pre": ["--prerelease", "allow"], "--no-deps": ["--no-deps"]}
 # What uv does anyway, or what changes nothing about the packages.
@@ -64,30 +66,30 @@ def run(
 
     `variables` count where the user has not set them.
     """
-    os.makedirs(root, exist_ok=True)  # its working folder: one without a project's own uv settings
-    environment = {**variables, **uv.environment_for(os.environ), "UV_CACHE_DIR": cache_folder(root)}
+    os.makedirs(root, exist_ok=True)
+    environment = {**variables, **uv.environment_for(os.environ, cache_folder(root))}
+    arguments, environment = indexes.arranged(arguments, environment)
     command = [find(), *arguments]
     if image:
         command = _in_container(image, command, environment, root)
-    return commands.run(command, environment, root, tell, canceled, keep_open)
+    return apart.run(command, root, environment, tell, canceled, keep_open, of_a_container=bool(image))
 
 
 def _in_container(image: str, command: Sequence[str], environment: Mapping[str, str], root: str) -> list[str]:
     """With the folders where they are outside, so that what is built there can be used there."""
-    from lapis.environments import containers
+    from lapis.environments import containers, guarded_proxy
 
     runtime = containers.runtime()
     if runtime is None:
         raise UserErrorException("The environment is one of an image, and neither Docker nor Podman answers now.")
     os.makedirs(cache_folder(root), exist_ok=True)
-    together = os.path.commonpath([root, cache_folder(root)])  # hard links need both on one mount
+    together = os.path.commonpath([root, cache_folder(root)])
     folders = [together] if together.count(os.sep) > 1 else [root, cache_folder(root)]
     folders.append(os.path.dirname(command[0]))
     folders += [word for word in command if os.path.isabs(word) and os.path.isdir(word)]
-    known = [
-        name for name in environment if name.startswith(("UV_", "PIP_", "SSL_")) or name.lower().endswith("_proxy")
-    ]
+    known = [name for name in environment if name.startswith(("UV_", "PIP_", "SSL_"))]
     named = [word for name in known for word in environment[name].replace(",", " ").split()]  # wheels, certificates
+    known += guarded_proxy.VARIABLES  # the user's, or ours
     folders += [word for word in named if os.path.isabs(word) and os.path.exists(word)]
     return containers.inside(runtime, image, command, [*known, "HOME=/tmp"], folders, root)
 

@@ -15,7 +15,9 @@ from lapis.domain import settings as settings_module
 from lapis.domain.data import OBJECT, WEB, File, shown_url
 from lapis.domain.tree import check_path, resolve_under
 from lapis.errors import NotFound, UserErrorException
+from lapis.files import shared_files
 from lapis.files.web_cache import Said, WebCache
+from lapis.machine import cloning
 from lapis.machine.threads import do_all
 
 _AT_ONCE = 16
@@ -138,11 +140,11 @@ def _put(file: File, place: str, cache: WebCache, copy: bool, say: Say) -> None:
         with cache.holding(file.place, _progress(file, say), said) as source:
             say(f"{shown_url(file.place)}: {os.path.getsize(source)} bytes are here")
             if copy:
-                shutil.copyfile(source, place)
+                cloning.copy(source, place)
             else:
-                _link_or_copy(source, place)  # a link of its own: the cache may be cleared meanwhile
+                shared_files.lay(source, place)  # of its own: the cache may be cleared meanwhile
     elif copy:
-        shutil.copyfile(file.place, place)
+        cloning.copy(file.place, place)
     else:
         os.symlink(file.place, place)
 
@@ -160,13 +162,6 @@ def _progress(file: File, say: Say) -> Callable[[int, int | None], None]:
         say(f"{shown_url(file.place)}: {done / 1e6:.0f}{part}")
 
     return tell
-
-
-def _link_or_copy(source: str, place: str) -> None:
-    try:
-        os.link(source, place)
-    except OSError:  # another file system
-        shutil.copyfile(source, place)
 
 
 def _same(one: str, other: str) -> bool:

@@ -30,7 +30,7 @@ def variables_for_uv(environ: Mapping[str, str]) -> dict[str, str]:
         found["SSL_CERT_FILE"] = of_pip["cert"]
     if of_pip.get("proxy"):
         found["ALL_PROXY"] = of_pip["proxy"]
-    if any(environ.get(name) for name in _OF_UV) or _uv_file_names_indexes(environ):
+    if any(environ.get(name) for name in _OF_UV) or uv_file_names_indexes(environ):
         return found
     for setting, variable, separator in _MEANS:
         values = of_pip.get(setting, "").split()
@@ -71,7 +71,7 @@ def _files_of_pip(environ: Mapping[str, str]) -> list[str]:
     return [*of_system, "/etc/pip.conf", *of_user, *of_interpreter, *([named] if named else [])]
 
 
-def _uv_file_names_indexes(environ: Mapping[str, str]) -> bool:
+def uv_file_names_indexes(environ: Mapping[str, str]) -> bool:
     named = environ.get("UV_CONFIG_FILE", "")
     for path in [named] if named else [os.path.join(_config_home(environ), "uv", "uv.toml"), "/etc/uv/uv.toml"]:
         try:

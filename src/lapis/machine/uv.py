@@ -7,11 +7,9 @@ import shutil
 import sys
 from typing import Mapping
 
+from lapis.machine import cloning
 from lapis.machine.pip_settings import variables_for_uv
-
-# Variables that say something about the interpreter that asks; the environment that is built is another one.
-_OF_THE_ASKER = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_PYTHON", "UV_PROJECT")
-_SECRETS = ("LAPIS_TOKEN", "AZUREML_RUN_TOKEN")  # the build of a package runs the code of strangers
+from lapis.machine.surroundings import harmless
 
 
 def found() -> str | None:
@@ -28,14 +26,16 @@ def found() -> str | None:
 
 
 def cache_folder(home: str) -> str:
-    """Its cache: on the file system of what is built, so that environments share its files by hard links."""
+    """Its cache: on the file system of what is built, so that copies can share its blocks."""
     return os.environ.get("UV_CACHE_DIR") or os.path.join(home, "cache", "uv")
 
 
-def environment_for(environ: Mapping[str, str]) -> dict[str, str]:
-    kept = {name: value for name, value in environ.items() if name not in (*_OF_THE_ASKER, *_SECRETS)}
-    ours = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
-    # As pip does: of all indexes the best version. uv would take the first index that knows the name at all, and
-    # definitions that were written for pip name extra indexes that hold old versions of everything.
-    defaults = {"UV_INDEX_STRATEGY": "unsafe-best-match", **variables_for_uv(environ)}
-    return {**defaults, **kept, **ours}
+def environment_for(environ: Mapping[str, str], cache: str) -> dict[str, str]:
+    """The variables for uv with that cache. What it installs are copies, unless the user has said otherwise.
+
+    They share blocks where the file system can. With hard links, what somebody appends to a module would be in the
+    cache, and so in every environment to come; told to clone, uv makes links where it cannot.
+    """
+    copies = {"UV_LINK_MODE": "clone" if cloning.is_possible(cache) else "copy"}
+    ours = {"UV_CACHE_DIR": cache, "UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
+    return {**copies, **variables_for_uv(environ), **harmless(environ), **ours}

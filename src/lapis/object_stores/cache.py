@@ -11,14 +11,14 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from typing import IO
 
 from lapis.domain.data import PIECE
 from lapis.errors import NotFound, UserErrorException
-from lapis.files import pieces
+from lapis.files import pieces, shared_files
+from lapis.machine import cloning
 from lapis.object_stores.stores import Object, ObjectStore
 
 AT_ONCE = 4  # pieces of one object
@@ -152,11 +152,10 @@ def _forget(path: str) -> None:
 def _lay(source: str, place: str, copy: bool) -> None:
     os.makedirs(os.path.dirname(place), exist_ok=True)
     _forget(place)
-    if not copy:
-        with contextlib.suppress(OSError):  # another file system
-            os.link(source, place)
-            return
-    shutil.copyfile(source, place)
+    if copy:
+        cloning.copy(source, place)
+    else:
+        shared_files.lay(source, place)
 
 
 def _remove_unheld(path: str) -> bool:

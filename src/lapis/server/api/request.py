@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Annotated, Any, BinaryIO, cast
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Body, Depends, Request, Response
 from fastapi.responses import StreamingResponse
@@ -16,7 +16,6 @@ from lapis.errors import UserErrorException
 from lapis.server.control.guard import Guarded
 
 RETRY_AFTER = "2"  # seconds that whoever finds the server busy is asked to wait
-_CHUNK = 1 << 20  # bytes of a blob that are read at a time
 CONTROL, ACTOR = "lapis_control", "lapis_actor"  # where the gate puts them in the scope of a request
 
 Asked = Annotated[Any, Body()]  # a body that is read by what it becomes
@@ -54,15 +53,9 @@ async def _control(request: Request) -> Guarded:
 TheControl = Annotated[Guarded, Depends(_control)]
 
 
-def blob_answer(size: int, file: BinaryIO) -> Response:
+def blob_answer(size: int, chunks: Iterator[bytes]) -> Response:
     headers = {"Content-Length": str(size), "X-Content-Type-Options": "nosniff"}
-    return StreamingResponse(_chunks(file), media_type="application/octet-stream", headers=headers)
-
-
-def _chunks(file: BinaryIO) -> Iterator[bytes]:
-    with file:
-        while chunk := file.read(_CHUNK):
-            yield chunk
+    return StreamingResponse(chunks, media_type="application/octet-stream", headers=headers)
 
 
 def answer(value: Any, status: int = 200) -> Response:

@@ -157,20 +157,20 @@ class Environments:
 
     # -- resolved and built
 
-    def resolve(self, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
-        resolved = self._resolved(workspace_id, wish)
+    def resolve(self, workspace_id: str, wish: EnvironmentWish, *, by: Actor = SERVER) -> dict[str, Any]:
+        resolved = self._resolved(workspace_id, wish, by)
         return {**self._lock_view(resolved), "built": self._builds.ready(resolved.lock.hash)}
 
-    def _resolved(self, workspace_id: str, wish: EnvironmentWish) -> Resolved:
+    def _resolved(self, workspace_id: str, wish: EnvironmentWish, by: Actor) -> Resolved:
         check_definition(wish.definition)
-        how = (wish.strict, wish.container, wish.mpi, wish.horovod_in, wish.submitter)
+        how = (wish.strict, wish.container, wish.mpi, wish.horovod_in, wish.submitter, by.kind in ("user", SERVER.kind))
         resolved = self._builds.resolve(wish.definition, *how)
         self._holdings.resolved(workspace_id, resolved.lock.hash)
         return resolved
 
-    def build(self, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
+    def build(self, workspace_id: str, wish: EnvironmentWish, *, by: Actor = SERVER) -> dict[str, Any]:
         """See to it that it is built, whether or not a run waits for it."""
-        resolved = self._resolved(workspace_id, wish)
+        resolved = self._resolved(workspace_id, wish, by)
         self._builds.start(resolved.lock.hash, by_hand=True)
         return {**self._lock_view(resolved), **self.build_status(workspace_id, resolved.lock.hash)}
 
@@ -190,9 +190,9 @@ class Environments:
             raise NotFound(f"No environment {lock_hash[:80]} was resolved in this workspace.")
         self._builds.lock(lock_hash)
 
-    def details(self, workspace_id: str, wish: EnvironmentWish) -> dict[str, Any]:
+    def details(self, workspace_id: str, wish: EnvironmentWish, *, by: Actor = SERVER) -> dict[str, Any]:
         """What SDK v1 tells of an environment's image; here of the folder that stands for it."""
-        lock = self.resolve(workspace_id, wish)
+        lock = self.resolve(workspace_id, wish, by=by)
         folder = f"{self._builds.root}/{lock['lock']}"
         return {
             "dockerImage": {"name": f"azureml/azureml_{lock['lock']}", "registry": {"address": None}},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import BinaryIO, Protocol
+from typing import Protocol
 from urllib.parse import quote
 
 from lapis.domain import limits
@@ -57,9 +57,9 @@ class Files:
         self._stores.blobs.path(digest)  # raises if it cannot be the hash of anything
         return _NotedWriter(self._stores.blobs.writer(), lambda name: self._holdings.sent(by, [name]))
 
-    def open_blob(self, digest: str) -> tuple[int, BinaryIO]:
-        """Its size and its bytes."""
-        return self._stores.blobs.size(digest), self._stores.blobs.open(digest)
+    def open_blob(self, digest: str) -> tuple[int, Iterator[bytes]]:
+        """Its size and its bytes, the last of which come only when all have that hash."""
+        return self._stores.blobs.size(digest), self._stores.blobs.read(digest)
 
     # -- snapshots
 
@@ -84,7 +84,7 @@ class Files:
         if not self._stores.snapshots.has(workspace_id, snapshot_id):
             raise NotFound(f"No snapshot with id '{snapshot_id[:80]}' is stored in this workspace.")
 
-    def open_in_snapshot(self, workspace_id: str, snapshot_id: str, digest: str) -> tuple[int, BinaryIO]:
+    def open_in_snapshot(self, workspace_id: str, snapshot_id: str, digest: str) -> tuple[int, Iterator[bytes]]:
         """The size and the bytes of a file of a snapshot."""
         self._check_held(workspace_id, snapshot_id)
         if digest not in self._stores.snapshots.hashes(snapshot_id):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, BinaryIO
+from typing import Any
 
 from lapis.domain.limits import ITEMS, check_count
 from lapis.domain.run import check_labels, check_text, with_properties
@@ -112,11 +112,11 @@ class Models:
     def get(self, workspace_id: str, name: str, version: int | None = None) -> dict[str, Any]:
         return view(self._asset(workspace_id, name, version))
 
-    def open_file(self, workspace_id: str, name: str, version: int, digest: str) -> tuple[int, BinaryIO]:
+    def open_file(self, workspace_id: str, name: str, version: int, digest: str) -> tuple[int, Iterator[bytes]]:
         """The size and the bytes of one of its files."""
         if all(file["hash"] != digest for file in self._asset(workspace_id, name, version).body["files"]):
             raise NotFound(f"Model {name}:{version} has no file with the hash {digest[:80]}.")
-        return self._stores.blobs.size(digest), self._stores.blobs.open(digest)
+        return self._stores.blobs.size(digest), self._stores.blobs.read(digest)
 
     def _asset(self, workspace_id: str, name: str, version: int | None) -> Asset:
         there = [each for each in self._stores.assets.find(workspace_id, MODEL, name) if "gone" not in each.body]
@@ -204,7 +204,7 @@ class Models:
             body["framework"],
             body["framework_version"],
             list(hashes),
-            lambda path: self._stores.blobs.open(hashes[path]),
+            lambda path: self._stores.blobs.open_unchecked(hashes[path]),
         )
         return {"runtime": runtime, "definition": definition}
 

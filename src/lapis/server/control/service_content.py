@@ -133,7 +133,7 @@ class Contents:
 
         hashes = {str(file["path"]): str(file["hash"]) for file in files}
         blobs = self._stores.blobs
-        return no_code(framework, framework_version, list(hashes), lambda path: blobs.open(hashes[path]))
+        return no_code(framework, framework_version, list(hashes), lambda path: blobs.open_unchecked(hashes[path]))
 
 
 def find_image(stores: Stores, workspace_id: str, name: str, version: int | None, kind: str = IMAGE) -> Asset:

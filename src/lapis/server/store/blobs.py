@@ -6,19 +6,22 @@ import errno
 import hashlib
 import io
 import itertools
+import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import FileIO
 from typing import BinaryIO
 
 from lapis.domain.packs import SMALL
-from lapis.errors import NotFound, StorageFull, UserErrorException
+from lapis.errors import AzureMLException, NotFound, StorageFull, UserErrorException
 from lapis.server.store.packs import PackFolder
 
 _PACKED_FROM = 16  # fewer blobs than this that come at once are files of their own
 _HASH = re.compile(r"[0-9a-f]{64}")
+_CHUNK = 1 << 20
+_log = logging.getLogger("lapis.server")
 
 
 class BlobFolder:
@@ -59,7 +62,20 @@ class BlobFolder:
         except FileNotFoundError:
             raise NotFound(f"No blob {digest} is stored here.") from None
 
-    def open(self, digest: str) -> BinaryIO:
+    def read(self, digest: str, start: int = 0) -> Iterator[bytes]:
+        """Its bytes from `start`, checked: the last of them come only when all have the hash that they are kept under.
+
+        What is known before the first is raised at once: that nothing is here, or that something small is damaged.
+        """
+        chunks = self._checked(digest, self.open_unchecked(digest))
+        first = next(chunks, b"")
+        return _from(start, itertools.chain([first], chunks))
+
+    def read_whole(self, digest: str) -> bytes:
+        return b"".join(self.read(digest))
+
+    def open_unchecked(self, digest: str) -> BinaryIO:
+        """For who looks at a part of it and believes nothing that stands there."""
         try:
             return open(self.path(digest), "rb")
         except FileNotFoundError:
@@ -67,6 +83,29 @@ class BlobFolder:
         if packed is None:
             raise NotFound(f"No blob {digest} is stored here.")
         return io.BytesIO(packed)
+
+    def _checked(self, digest: str, file: BinaryIO) -> Iterator[bytes]:
+        found, held = hashlib.sha256(), b""
+        with file:
+            while chunk := file.read(_CHUNK):
+                found.update(chunk)
+                if held:
+                    yield held
+                held = chunk
+        if found.hexdigest() != digest:
+            raise self._damaged(digest)
+        if held:
+            yield held
+
+    def _damaged(self, digest: str) -> AzureMLException:
+        """Put aside what has not the hash it is named after: it counts as missing, and can be sent again."""
+        aside = os.path.join(self.root, "damaged")
+        os.makedirs(aside, exist_ok=True)
+        with suppress(FileNotFoundError):  # another reader was faster
+            os.replace(self._path(digest), os.path.join(aside, digest))
+        said = f"Blob {digest} is damaged on the server's disk: its bytes are not those that were stored."
+        _log.error("%s It is put aside in %s.", said, aside)
+        return AzureMLException(f"{said} It is put aside and counts as missing: submit or register again.")
 
     def put(self, chunks: Iterable[bytes | memoryview], expected: str | None = None) -> tuple[str, int]:
         """Store what the chunks hold; give its hash and size. `expected` must be its hash."""
@@ -132,7 +171,7 @@ class BlobFolder:
         """Store a finished file of the same file system without copying it; give its hash and size."""
         digest, size = hashlib.sha256(), 0
         with open(path, "rb") as file:
-            while chunk := file.read(1 << 20):
+            while chunk := file.read(_CHUNK):
                 digest.update(chunk)
                 size += len(chunk)
         temporary = self._temporary()
@@ -183,6 +222,14 @@ class BlobWriter:
     def abandon(self) -> None:
         self._file.close()
         _remove(self._temporary)
+
+
+def _from(start: int, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The chunks without their first `start` bytes."""
+    for chunk in chunks:
+        if start < len(chunk):
+            yield chunk[start:] if start else chunk
+        start = max(0, start - len(chunk))
 
 
 def _checked_hash(data: bytes | memoryview, expected: str | None) -> str:

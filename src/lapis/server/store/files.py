@@ -125,14 +125,15 @@ class FileStore:
     def read(self, workspace_id: str, run_id: str, file: RunFile, start: int = 0) -> Iterator[bytes]:
         """The file's bytes from `start`, as far as they go now. What cannot be read is said before the first."""
         growing = file.alias_of or file.name
+        if file.hash:
+            return self._blobs.read(file.hash, start)
         try:
-            opened = self._blobs.open(file.hash) if file.hash else open(self._path(workspace_id, run_id, growing), "rb")
+            return _chunks(open(self._path(workspace_id, run_id, growing), "rb"), start)
         except FileNotFoundError:  # it grew a moment ago and was sealed meanwhile
             fresh = self.get(workspace_id, run_id, file.name)
             if fresh.hash is None:
                 raise NotFound(f"The bytes of '{file.name}' of run {run_id} are not there any more.") from None
-            opened = self._blobs.open(fresh.hash)
-        return _chunks(opened, start)
+            return self._blobs.read(fresh.hash, start)
 
     def seal(self, workspace_id: str, run_id: str) -> None:
         """The run has ended: what grew becomes blobs. May be repeated after a crash half way."""

@@ -49,8 +49,7 @@ class SnapshotStore:
             manifest = connection.execute(query).scalar()
         if manifest is None:
             raise NotFound(f"No snapshot with id '{snapshot_id}' is stored here.")
-        with self._blobs.open(manifest) as file:
-            return Tree.from_json(json.loads(file.read()))
+        return Tree.from_json(json.loads(self._blobs.read_whole(manifest)))
 
 
 _HELD = Prepared(
