@@ -20,6 +20,8 @@ COMMANDS = [
     "status",
     "stop",
     "open",
+    "login",
+    "logout",
     "run",
     "sweep",
     "env",

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING
 from lapis.domain import settings as settings_module
 from lapis.domain.settings import Settings
 from lapis.errors import AzureMLException, UserErrorException
-from lapis.machine import json_files
+from lapis.machine import json_files, processes
 from lapis.version import VERSION
 
 if TYPE_CHECKING:  # late: whoever lost the race for the home need not pay for it
@@ -175,7 +175,8 @@ def _publish(settings: Settings, url: str) -> None:
     with open(os.path.join(settings.home, "port"), "w") as file:
         file.write(url.rsplit(":", 1)[1])
     about = {"url": url, "pid": os.getpid(), "version": VERSION, "started_at": time.time()}
-    json_files.write(settings.address_file, about, mode=0o666)
+    about.update(started=processes.started(os.getpid()), seen_from=processes.seen_from())
+    json_files.write(settings.address_file, about, mode=0o644)
 
 
 def _withdraw(settings: Settings) -> None:

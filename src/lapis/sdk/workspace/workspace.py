@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Mapping, NoReturn
 
-from lapis.client.http_client import Client, Endpoint
+from lapis.client.http_client import Client
 from lapis.domain import settings as settings_module
 from lapis.errors import NotThereYet, ServiceException, UserErrorException, WorkspaceException
 from lapis.sdk.base import display
@@ -214,7 +214,7 @@ class Workspace:
     def write_config(self, path: str | os.PathLike[str] | None = None, file_name: str | None = None) -> None:
         """Write .azureml/config.json below `path`, so that from_config() finds this workspace."""
         endpoint = self._client.endpoint
-        server = endpoint.url if type(endpoint) is Endpoint else None
+        server = endpoint.url if endpoint.by_address else None
         config = workspace_config.WorkspaceConfig(self.subscription_id, self.resource_group, self.name, server)
         workspace_config.write(config, path, file_name)
 
@@ -256,7 +256,10 @@ class Workspace:
     def _auth(self) -> AbstractAuthentication:
         from lapis.sdk.workspace.authentication import InteractiveLoginAuthentication
 
-        return self._auth_object or InteractiveLoginAuthentication()
+        if self._auth_object is None:
+            self._auth_object = InteractiveLoginAuthentication()
+            self._auth_object._endpoint = self._client.endpoint
+        return self._auth_object
 
     @property
     def discovery_url(self) -> str:
@@ -496,7 +499,7 @@ def _client(server: str | None = None, because: str | None = None) -> Client:
         raise UserErrorException(
             f"lapis_server in {because} must be an address such as http://host:port, not {server!r}."
         )
-    return Client(Endpoint(str(server), local_server.configured_token(settings, str(server))))
+    return Client(local_server.endpoint_at(settings, str(server)))
 
 
 def _is_own_local(client: Client) -> bool:
