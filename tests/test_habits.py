@@ -33,3 +33,17 @@ def test_the_hosted_workflow_runs_what_anybody_can_run() -> None:
     from tests.environments.test_build import MINOR_VERSIONS
 
     assert {python, *others} == set(MINOR_VERSIONS)
+
+
+def test_nothing_is_written_under_a_name_in_tmp_that_others_could_guess() -> None:
+    """Who knows the name first may put a link or a folder of their own there. mkdtemp and its kin choose theirs."""
+    guessable = re.compile(r"gettempdir|[\"'(=]/(tmp|var/tmp|dev/shm)\b")
+    found = {
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in (ROOT / "src").rglob("*.py")
+        for line in path.read_text().splitlines()
+        if guessable.search(line) and "HOME=/tmp" not in line  # of a container, which has one of its own
+    }
+    assert found == {
+        'src/lapis/agent/mpi.py: memory = "/dev/shm" if os.path.isdir("/dev/shm") else None',  # where mkdtemp makes one
+    }

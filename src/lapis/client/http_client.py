@@ -110,14 +110,14 @@ class Client:
         answer, content = self._open(method, path, body, query, data, timeout, patience)
         parsed = json.loads(content) if content else None
         if answer.status >= 300:
-            raise from_wire(parsed, answer.status)
+            raise _raised(parsed, answer.status)
         return parsed
 
     def download(self, path: str, write: Callable[[bytes], Any], query: Mapping[str, Any] | None = None) -> None:
         """Hand the answer's body to `write`, piece by piece."""
         answer, _ = self._open("GET", path, None, query, None, None, None, read=False)
         if answer.status >= 300:
-            raise from_wire(_parsed(answer.read()), answer.status)
+            raise _raised(_parsed(answer.read()), answer.status)
         try:
             for piece in answer.pieces():
                 write(piece)
@@ -132,7 +132,7 @@ class Client:
         """Send what `chunks()` yields as one body of `size` bytes, without holding it in memory."""
         answer, content = self._open("PUT", path, None, None, (chunks, size), 600.0, None)
         if answer.status >= 300:
-            raise from_wire(_parsed(content), answer.status)
+            raise _raised(_parsed(content), answer.status)
         return _parsed(content)
 
     def close(self) -> None:
@@ -209,6 +209,16 @@ def _parsed(content: bytes) -> Any:
         return json.loads(content)
     except ValueError:
         return None
+
+
+def _raised(body: Any, status: int) -> Exception:
+    """The server's error. It may repeat what a job wrote, and is about to be printed on somebody's terminal."""
+    from lapis.domain.terminal_escapes import plain
+
+    error = body.get("error") if isinstance(body, dict) else None
+    if isinstance(error, dict) and isinstance(error.get("message"), str):
+        error["message"] = plain(error["message"])
+    return from_wire(body, status)
 
 
 def quoted(name: str) -> str:

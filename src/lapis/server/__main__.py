@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import socket
+import stat
 import sys
 import threading
 import time
@@ -25,6 +26,7 @@ from lapis.version import VERSION
 if TYPE_CHECKING:  # late: whoever lost the race for the home need not pay for it
     from lapis.server.control.lifetime import Lifetime
 
+_SECRETS = ("token", "secrets.key", "logins.json")
 ALREADY_SERVED = 3  # exit status: another server has this home
 
 
@@ -50,11 +52,11 @@ def main(argv: list[str] | None = None) -> int:
 
 def serve(settings: Settings) -> int:
     _check_host(settings.host)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     _make_home(settings.home)
     lock = _lock(settings.home)
     if lock is None:
         return ALREADY_SERVED
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     listener = _listen(settings)
     port = listener.getsockname()[1]
     url = f"http://{settings.host}:{port}"
@@ -121,6 +123,7 @@ def _check_host(host: str) -> None:
 def _make_home(home: str) -> None:
     try:
         os.makedirs(home, mode=0o700, exist_ok=True)
+        _close_home(home)
         probe = os.path.join(home, f".probe-{os.getpid()}")
         with open(probe, "w") as file:
             file.write("can this folder be written?")
@@ -130,6 +133,24 @@ def _make_home(home: str) -> None:
         raise UserErrorException(
             f"LAPIS_HOME {home} {what} ({error.strerror}). Set LAPIS_HOME to a folder that can be."
         ) from error
+
+
+def _close_home(home: str) -> None:
+    """For its owner alone, and that is us: whoever may write to a folder may put another file in a file's place."""
+    about = os.stat(home)
+    if about.st_uid != os.getuid():
+        raise UserErrorException(
+            f"LAPIS_HOME {home} belongs to another user (number {about.st_uid}; the server runs as {os.getuid()}), who "
+            "could read and replace what is in it. Set LAPIS_HOME to a folder of your own, or have it given to you."
+        )
+    for path in (home, *(os.path.join(home, name) for name in _SECRETS)):
+        try:
+            mode = os.stat(path, follow_symlinks=False).st_mode
+        except FileNotFoundError:
+            continue
+        if mode & 0o077 and not stat.S_ISLNK(mode):
+            os.chmod(path, stat.S_IMODE(mode) & 0o700)
+            logging.getLogger("lapis.server").warning("%s was open to other users. It is closed to them now.", path)
 
 
 def _lock(home: str) -> IO[str] | None:

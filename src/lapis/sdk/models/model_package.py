@@ -7,10 +7,11 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from lapis.client.fetching import fetch_blob
 from lapis.client.http_client import quoted
 from lapis.domain.service_content import Content
+from lapis.domain.tree import resolve_under
 from lapis.errors import NotFound, WebserviceException
-from lapis.machine.whole_files import replacing
 from lapis.sdk.environments.container_registry import ContainerRegistry
 from lapis.sdk.models import deployment
 
@@ -87,10 +88,8 @@ class ModelPackage:
         self._save_code(content, app)
         for model in self._view["files"]:
             for file in model["files"]:
-                target = os.path.join(
-                    app, "azureml-models", model["name"], str(model["version"]), *file["path"].split("/")
-                )
-                self._save_blob(file["hash"], target)
+                folder = os.path.join("azureml-models", model["name"], str(model["version"]))
+                self._save_blob(file["hash"], app, f"{folder}/{file['path']}")
         _save_server(os.path.join(output_directory, "server"))
         lock = self._view["lock"]
         python = lock["python"] if lock else ".".join(map(str, sys.version_info[:2]))
@@ -151,12 +150,10 @@ class ModelPackage:
         snapshot = content.snapshot_id
         files = self.workspace._client.call("GET", f"{self.workspace._base}/snapshots/{snapshot}")["files"]
         for path, digest, *_ in files:
-            self._save_blob(digest, os.path.join(app, content.folder or "", *path.split("/")))
+            self._save_blob(digest, app, f"{content.folder}/{path}" if content.folder else path)
 
-    def _save_blob(self, digest: str, target: str) -> None:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        with replacing(target) as part, open(part, "wb") as file:
-            self.workspace._client.download(f"/blobs/{digest}", file.write)
+    def _save_blob(self, digest: str, folder: str, name: str) -> None:
+        fetch_blob(self.workspace._client, digest, resolve_under(folder, name), f"'{name}'")
 
     def _about(self, content: Content, python: str) -> dict[str, Any]:
         return {
