@@ -30,6 +30,7 @@ COMMANDS = [
     "datastore",
     "model",
     "service",
+    "secret",
     "experiment",
     "workspace",
 ]

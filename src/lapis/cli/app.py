@@ -17,6 +17,7 @@ from lapis.cli import (
     logs,
     models,
     runs,
+    secret,
     server,
     services,
     submit,
@@ -147,6 +148,12 @@ service.command("logs")(services.logs)
 service.command("call")(services.call)
 service.command("delete")(services.delete)
 app.add_typer(service, name="service")
+
+secrets = _group("Keep secrets in the workspace's key vault, for scripts that must not hold them.")
+secrets.command("set")(secret.set_secret)
+secrets.command("list")(secret.list_secrets)
+secrets.command("delete")(secret.delete)
+app.add_typer(secrets, name="secret")
 
 experiment = _group("Look at experiments.")
 experiment.command("list")(workspaces.list_experiments)

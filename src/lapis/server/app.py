@@ -17,7 +17,19 @@ from lapis.domain.addresses import rule_of
 from lapis.domain.settings import Settings
 from lapis.environments.environment_builds import EnvironmentBuilds
 from lapis.errors import AzureMLException, NotFound, ServiceException, UserErrorException, to_wire
-from lapis.server.api import about, computes, data, environments, files, images, models, runs, services, workspaces
+from lapis.server.api import (
+    about,
+    computes,
+    data,
+    environments,
+    files,
+    images,
+    models,
+    runs,
+    secrets,
+    services,
+    workspaces,
+)
 from lapis.server.api.express import Express
 from lapis.server.api.request import answer
 from lapis.server.control.access import Access
@@ -37,6 +49,8 @@ from lapis.server.control.profiles import Profiles
 from lapis.server.control.reconciler import Reconciler
 from lapis.server.control.run_views import RunViews
 from lapis.server.control.runs import Runs
+from lapis.server.control.sealing import Sealing
+from lapis.server.control.secrets import Secrets
 from lapis.server.control.service_content import Contents
 from lapis.server.control.service_fronts import ServiceFronts
 from lapis.server.control.service_keeper import ServiceKeeper
@@ -57,6 +71,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], leave: C
     """Every part is given what it needs, so each stands below those that it is made of."""
     home, host = settings.home, urlsplit(url).hostname or "127.0.0.1"
     stores = open_stores(home)
+    sealing = Sealing(stores, home)
     access = Access(home)
     events = Events()
     fleet = Fleet(home)
@@ -65,10 +80,10 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], leave: C
     builds = EnvironmentBuilds(os.path.join(home, "environments"), events.wake)
     computes = Computes(stores, fleet, uses, events, now)
     fronts = ServiceFronts(stores, builds, access, events, home, now)
-    runs = Runs(stores, events, builds, computes, fronts, now)
+    runs = Runs(stores, events, builds, computes, fronts, sealing, now)
     sweeps = Sweeps(stores, runs, events, now)
     models = Models(stores, uses, now)
-    contents = Contents(stores, models, builds)
+    contents = Contents(stores, models, builds, sealing)
     services = Services(stores, contents, computes, fronts, waiting, access, events, home, host, now)
     keeper = ServiceKeeper(stores, runs, services, fronts, contents, computes, home, now)
     address = Address(url, settings.address_file, stores.blobs.root, settings.web)
@@ -84,12 +99,13 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], leave: C
         metrics=Metrics(stores),
         sweeps=sweeps,
         computes=computes,
-        data=Data(stores, home, now, rule_of(settings.web)),
-        environments=Environments(stores, builds, home, now),
+        data=Data(stores, sealing, home, now, rule_of(settings.web)),
+        environments=Environments(stores, builds, sealing, now),
         models=models,
         services=services,
-        images=Images(stores, contents, builds, now),
+        images=Images(stores, contents, builds, sealing, now),
         profiles=Profiles(stores, services, now),
+        secrets=Secrets(stores, sealing, now),
     )
     control.workspaces.ensure_default()
     return System(home, stores, access, control, reconciler)
@@ -113,6 +129,7 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
         models.router,
         services.router,
         images.router,
+        secrets.router,
         runs.router,
         files.router,
     ):

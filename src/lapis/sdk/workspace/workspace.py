@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lapis.sdk.runs.experiment import Experiment
     from lapis.sdk.runs.run import Run
     from lapis.sdk.workspace.authentication import AbstractAuthentication
+    from lapis.sdk.workspace.keyvault import Keyvault
 
 _DEFAULT = ("local", "local", "default")
 
@@ -414,8 +415,10 @@ class Workspace:
     def set_default_datastore(self, name: str) -> None:
         self._client.call("PUT", self._base + "/datastore/default", {"name": name})
 
-    def get_default_keyvault(self) -> NoReturn:
-        raise NotThereYet("Workspace.get_default_keyvault")
+    def get_default_keyvault(self) -> Keyvault:
+        from lapis.sdk.workspace.keyvault import Keyvault
+
+        return Keyvault(self)
 
     def get_mlflow_tracking_uri(self, _with_auth: bool = False) -> str:
         raise NotThereYet("Workspace.get_mlflow_tracking_uri")
