@@ -137,7 +137,8 @@ def test_what_a_run_was_given_in_secret_is_in_no_file_and_no_answer(
     assert "got elbairav-yranac" in said and "tnemugra-yranac" in said and "tluav-yranac" in said
     assert "the data" in said and "shown" in said
     shown = run.get_details()["runDefinition"]
-    assert shown["environment"]["environmentVariables"] == {"API_KEY": MASK, "PLAIN": "shown"}
+    assert shown["environment"]["environmentVariables"]["PLAIN"] == "shown"
+    assert shown["environment"]["environmentVariables"]["API_KEY"].startswith("lapis-sealed:")
     assert shown["arguments"][-3:] == ["--password", MASK, MASK]
     viewer = Access(str(home.path)).viewer_key
     base = f"/api/v1{workspace._base}"
@@ -149,7 +150,13 @@ def test_what_a_run_was_given_in_secret_is_in_no_file_and_no_answer(
         seen = ask(home, "GET", page, viewer)
         assert around(seen.body, b"canary") == b"", page
         assert seen.status == 200, (page, seen.body)
+        assert b"lapis-sealed:" not in seen.body, page
     assert Dataset.get_by_name(workspace, "signed").to_path(), "whoever reads it gets the whole address"
+    config.run_config.environment = run.get_environment()
+    again_submitted = Experiment(workspace, "trial").submit(config)
+    again_submitted.wait_for_completion()
+    assert "got elbairav-yranac" in again_submitted.get_logs()["user_logs/std_log.txt"]
+    until(lambda: not (home.path / "work" / again_submitted.id).exists())
     until(lambda: not (home.path / "work" / run.id).exists())
     assert holding(home.path, "canary-") == []
 

@@ -7,7 +7,8 @@ taken for one by mistake does no harm: the job gets it all the same, only those 
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any, Callable
 
 MASK = "********"
 SEALED = re.compile(r"lapis-sealed:[A-Za-z0-9_-]+")  # what only the server can open, for one workspace
@@ -47,7 +48,12 @@ def replaced(value: Any, by: Replace, known: Iterable[str] = ()) -> Any:
 
 def masked(value: Any, known: Iterable[str] = ()) -> Any:
     """For whoever only looks: stars for every secret, sealed ones too."""
-    return each_text(replaced(value, lambda _: MASK, known), lambda text: SEALED.sub(MASK, text))
+    return _Walk(lambda _: MASK, sorted(known, key=len, reverse=True), sealed=MASK).of(value)
+
+
+def starred(value: Any) -> Any:
+    """What was sealed before, without looking for more."""
+    return each_text(value, lambda text: SEALED.sub(MASK, text))
 
 
 def each_text(value: Any, change: Callable[[str], str]) -> Any:
@@ -67,20 +73,24 @@ def is_secret_variable(name: str, value: str = "unknown") -> bool:
 
 
 class _Walk:
-    def __init__(self, by: Replace, known: list[str]) -> None:
+    def __init__(self, by: Replace, known: list[str], sealed: str | None = None) -> None:
         self._by = by
         self._known = [text for text in known if text]
+        self._sealed = sealed  # what stands for a sealed text; None: it stays
 
     def of(self, value: Any, key: str = "") -> Any:
-        if isinstance(value, str):
+        kind = type(value)  # asked first: every submit comes by here, and classes of one's own are rare
+        if kind is str:
             return self._text(value)
-        if isinstance(value, Mapping):
+        if kind is dict or isinstance(value, Mapping):
             return {name: self._field(name, each, key) for name, each in value.items()}
-        if isinstance(value, (list, tuple)):
+        if kind is list or kind is tuple:
             return self._arguments(value) if key in _ARGUMENTS else [self.of(each, key) for each in value]
         return value
 
     def _field(self, name: str, value: Any, within: str) -> Any:
+        if value is None or type(value) is bool:
+            return value
         if not isinstance(value, str):
             return self.of(value, name)
         if within in _VARIABLES:
@@ -90,7 +100,9 @@ class _Walk:
         return self._command(value) if name in _ARGUMENTS else self._text(value)
 
     def _whole(self, value: str) -> str:
-        return value if not value or value == MASK or SEALED.fullmatch(value) else self._by(value)
+        if not value or value == MASK:
+            return value
+        return (self._sealed or value) if SEALED.fullmatch(value) else self._by(value)
 
     def _arguments(self, words: Iterable[Any]) -> list[Any]:
         """`--password x` in two words, and `--password=x` in one."""
@@ -120,6 +132,8 @@ class _Walk:
     def _text(self, text: str) -> str:
         if "=" in text or "@" in text:
             text = _IN_TEXT.sub(self._part, text)
+        if self._sealed is not None and "lapis-sealed:" in text:
+            text = SEALED.sub(self._sealed, text)
         for secret in self._known:
             if secret in text:
                 text = text.replace(secret, self._by(secret))

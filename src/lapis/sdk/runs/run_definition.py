@@ -7,7 +7,6 @@ import json
 from datetime import datetime, timezone
 from typing import Any, Iterable, Mapping
 
-from lapis.domain.secrets import masked
 from lapis.sdk.config.runconfig import RunConfiguration, to_run_definition
 from lapis.sdk.data.consumption import DatasetConsumptionConfig
 from lapis.sdk.data.data_reference import DataReference
@@ -25,7 +24,7 @@ def run_definition(
     run_config: RunConfiguration, target: str, experiment: str, arguments: Iterable[Any], dataset_ids: Mapping[str, Any]
 ) -> dict[str, Any]:
     """`arguments` are the objects themselves: datasets and references among them are named under `data` too."""
-    plain = masked(to_run_definition(run_config))
+    plain = to_run_definition(run_config)  # the server puts stars in the place of secrets before it keeps it
     found = {_RENAMED.get(key, key): value for key, value in plain.items()}
     found.update(target=target, command=found["command"] or "", environment=_named(found["environment"], experiment))
     found.update((key, None) for key in _OF_AZURE)

@@ -181,7 +181,7 @@ class Runs:
         """As it may be kept: what is needed again is sealed, what is only shown has stars."""
         sealing = self._sealing
         if new.definition is not None:
-            new = replace(new, definition=sealing.masked(workspace_id, new.definition))
+            new = replace(new, definition=sealing.sealed_definition(workspace_id, new.definition))
         if new.job is not None:
             new = replace(new, job=sealing.sealed_job(workspace_id, new.job))
         if new.sweep is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -43,7 +44,12 @@ class Sealing:
         """What is used where it is read: as it was given, but for those who only look."""
         return masked(value) if by.kind == "viewer" else self.opened(workspace_id, value)
 
-    # -- jobs
+    # -- runs
+
+    def sealed_definition(self, workspace_id: str, definition: Mapping[str, Any]) -> dict[str, Any]:
+        """Its environment may be submitted again, and is sealed; the rest is there to be seen, and has stars."""
+        kept: dict[str, Any] = self.masked(workspace_id, {**definition, "environment": None})
+        return {**kept, "environment": self.sealed(workspace_id, definition.get("environment"))}
 
     def sealed_job(self, workspace_id: str, job: Job) -> Job:
         given = job.to_json()
@@ -60,7 +66,7 @@ class Sealing:
         kept = replace(
             trial,
             job=self.sealed_job(workspace_id, trial.job),
-            definition=self.masked(workspace_id, trial.definition),
+            definition=self.sealed_definition(workspace_id, trial.definition),
             properties=masked(trial.properties),
         )
         return replace(search, trial=kept)
