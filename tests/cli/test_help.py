@@ -20,6 +20,8 @@ COMMANDS = [
     "status",
     "stop",
     "open",
+    "login",
+    "logout",
     "run",
     "sweep",
     "env",
@@ -28,6 +30,7 @@ COMMANDS = [
     "datastore",
     "model",
     "service",
+    "secret",
     "experiment",
     "workspace",
 ]

@@ -101,11 +101,16 @@ def test_the_server_that_config_names_counts_for_every_command(
     config = {"subscription_id": "local", "resource_group": "local", "workspace_name": "default"}
     (tmp_path / "config.json").write_text(json.dumps({**config, "lapis_server": about["url"]}))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LAPIS_TOKEN", Path(shared_home.settings.token_file).read_text())
+    refused = lapis("status", "--json")
+    assert refused.status == 1 and f"not logged in to the server at {about['url']}" in refused.err
+    said = lapis("login", about["url"], "--token-file", shared_home.settings.token_file)
+    assert said.out == f"Logged in to {about['url']}.\n"
     assert lapis("status", "--json").json["pid"] == about["pid"]
     assert finished.workspace in lapis("workspace", "list").out
     assert lapis("run", "list", *finished.where).out.count(finished.id) == 1
     assert home.server_pid is None
+    assert lapis("logout", about["url"], "--json").json["forgotten"] is True
+    assert lapis("workspace", "list").status == 1
 
 
 def test_a_config_that_cannot_be_read_is_one_line(lapis: Lapis, folder: Path) -> None:

@@ -13,8 +13,9 @@ from urllib.request import HTTPCookieProcessor, build_opener
 import pytest
 
 from azureml.core import Experiment, Run, ScriptRunConfig, Workspace
-from azureml.exceptions import UserErrorException
+from azureml.exceptions import ActivityFailedException, UserErrorException
 from lapis.client import local_server
+from lapis.sdk.base.display import as_line
 from lapis.server.studio.login import LOGIN_PATH
 from lapis.testing import Home
 
@@ -124,3 +125,29 @@ def test_an_error_prints_as_those_of_sdk_v1_do(workspace: Workspace) -> None:
     assert lines[1].startswith("\tMessage: No run with id 'not-there'")
     assert '"code": "UserError"' in str(caught.value)
     assert caught.value.message.startswith("No run with id") and caught.value.inner_exception is None
+
+
+# -- what a job wrote gives no orders to the terminal
+
+ORDERS = "\\x1b]0;a title\\x07\\x1b]52;c;bG9vdA==\\x07\\x1b[2J\\x9d0;x\\x9c"  # title, clipboard, clear, 8-bit
+
+
+def test_waiting_shows_the_log_with_its_colours_and_without_orders(
+    submit: Submit, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = submit(f"print('{ORDERS}\\x1b[31mred\\x1b[0m 10%\\r20%')\nraise SystemExit('{ORDERS}the end')")
+    with pytest.raises(ActivityFailedException) as failed:
+        run.wait_for_completion(show_output=True)
+    shown = capfd.readouterr().out
+    assert "\x1b[31mred\x1b[0m 10%\r20%" in shown and "the end" in shown
+    for text in (shown.replace("\x1b[31m", "").replace("\x1b[0m", ""), failed.value.message, str(failed.value)):
+        assert "\x1b" not in text and "\x07" not in text and "bG9vdA" not in text and "\x9d" not in text
+
+
+def test_a_name_gives_no_orders_either(experiment: Experiment) -> None:
+    with experiment.start_logging(display_name="\x1b]0;a title\x07mine") as run:
+        pass
+    with pytest.raises(Exception, match="no file named") as refused:
+        run.download_file("outputs/x")
+    assert "\x1b" not in str(run) and "\x1b" not in str(refused.value)
+    assert "\x1b" not in as_line("Run", {"Name": "\x1b]0;a title\x07mine"})

@@ -41,7 +41,7 @@ def test_a_registered_environment_is_found_again_as_it_was(workspace: Workspace)
     found = Environment.get(workspace, "mine")
     assert found == registered
     assert found.environment_variables == {"A": "1"}
-    assert found.docker.base_image_registry.password == "sesame"
+    assert found.docker.base_image_registry.password.startswith("lapis-sealed:"), "it works as it is, and tells nothing"
     assert isinstance(found, Environment)
 
 

@@ -688,3 +688,23 @@ def test_a_model_without_code_is_served_as_its_framework_serves_it(
     service.wait_for_deployment()
     assert [each.version for each in service.models] == [2]
     service.delete()
+
+
+def test_a_secret_variable_reaches_the_script_and_no_database(
+    deploy: Deploy, code: Any, on_shared_server: Home, workspace: Workspace, tmp_path: Path
+) -> None:
+    canary = f"canary-{os.urandom(6).hex()}"
+    environment = Environment("with-secret")
+    environment.python.user_managed_dependencies = True
+    environment.environment_variables = {"DB_PASSWORD": canary, "PLAIN": "shown"}
+    text = "import os\ndef init(): pass\ndef run(data): return os.environ['DB_PASSWORD'][::-1] + os.environ['PLAIN']\n"
+    service = deploy("secret", inference=code(text, environment=environment))
+    assert service.run(ASKED) == canary[::-1] + "shown"
+    assert canary not in json.dumps(service._view) and "lapis-sealed:" in json.dumps(service._view)
+    databases = list(on_shared_server.path.glob("lapis.db*"))
+    assert databases and not any(canary.encode() in path.read_bytes() for path in databases)
+    package = Model.package(workspace, [], code(text, environment=environment))
+    package.wait_for_creation()
+    package.save(str(tmp_path / "package"))
+    about = json.loads((tmp_path / "package" / "package.json").read_text())
+    assert about["environment_variables"]["DB_PASSWORD"] == canary, "elsewhere nobody could open it"

@@ -142,6 +142,6 @@ def test_setup_writes_the_configuration_of_the_default_workspace(
 
 
 def test_what_belongs_to_a_later_release_says_so(workspace: Workspace) -> None:
-    for use in (workspace.get_default_keyvault, workspace.get_mlflow_tracking_uri):
+    for use in (workspace.list_keys, workspace.get_mlflow_tracking_uri):
         with pytest.raises(NotImplementedError, match=r"Workspace\.\w+ is not there yet"):
             use()

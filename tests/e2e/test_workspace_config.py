@@ -13,7 +13,7 @@ import pytest
 
 from azureml.core import Workspace
 from azureml.exceptions import AuthenticationException, ServiceException, UserErrorException
-from lapis.client import local_server
+from lapis.client import local_server, logins
 from lapis.sdk.workspace.workspace_config import find, read
 from lapis.testing import Home
 
@@ -171,9 +171,10 @@ def test_a_file_from_azure_gets_its_workspace_here(
 
 
 def test_a_server_that_does_not_answer_is_told_with_the_file_that_names_it(
-    workspace: Workspace, named: dict[str, str], tmp_path: Path
+    workspace: Workspace, named: dict[str, str], on_shared_server: Home, tmp_path: Path
 ) -> None:
     write(tmp_path / "config.json", **named, lapis_server="http://127.0.0.1:9")
+    logins.keep(on_shared_server.settings, "http://127.0.0.1:9", "of-that-server")
     began = time.monotonic()
     with pytest.raises(ServiceException, match="http://127.0.0.1:9") as caught:
         Workspace.from_config()
@@ -188,12 +189,12 @@ def test_a_server_in_the_file_is_used_with_a_token(
     address = local_server.running(on_shared_server.settings) or {}
     write(tmp_path / "config.json", **named, lapis_server=address["url"])
     monkeypatch.setenv("LAPIS_HOME", str(home.path))  # where no server is, nor a token
-    with pytest.raises(UserErrorException, match=f"{address['url']}.*LAPIS_TOKEN"):
+    with pytest.raises(AuthenticationException, match=f"{address['url']}.*`lapis login.*LAPIS_TOKEN"):
         Workspace.from_config()
-    monkeypatch.setenv("LAPIS_TOKEN", "not-the-token-of-that-server-at-all-0123456789")
-    with pytest.raises(AuthenticationException, match="token"):
+    logins.keep(home.settings, address["url"], "not-the-token-of-that-server-at-all-0123456789")
+    with pytest.raises(AuthenticationException, match="token is not this server's"):
         Workspace.from_config()
-    monkeypatch.setenv("LAPIS_TOKEN", Path(on_shared_server.settings.token_file).read_text().strip())
+    logins.keep(home.settings, address["url"], Path(on_shared_server.settings.token_file).read_text().strip())
     found = Workspace.from_config()
     assert found == workspace
     assert home.server_pid is None, "no server of our own was started"

@@ -38,6 +38,7 @@ WAYS = {
 
 @pytest.fixture
 def token(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("LAPIS_SERVER", "http://127.0.0.1:9")
     monkeypatch.setenv("LAPIS_TOKEN", "the-servers")
     return "the-servers"
 

@@ -14,6 +14,7 @@ from lapis.domain.addresses import rule_of
 from lapis.domain.run import RunRecord
 from lapis.errors import Conflict, NotFound, UserErrorException
 from lapis.server.control.data import Data, NewDataset
+from lapis.server.control.sealing import Sealing
 from lapis.server.control.stores import Stores, open_stores
 from lapis.server.control.workspaces import new_experiment
 from lapis.server.store.assets import DATASET, DATASTORE, Asset
@@ -35,7 +36,7 @@ def stores(tmp_path: Path) -> Iterator[Stores]:
 
 @pytest.fixture
 def data(stores: Stores, tmp_path: Path) -> Data:
-    return Data(stores, str(tmp_path), lambda: 5.0, rule_of({}))
+    return Data(stores, Sealing(stores, str(tmp_path)), str(tmp_path), lambda: 5.0, rule_of({}))
 
 
 def add(stores: Stores, id: str, name: str = "a", workspace: str = "w", kind: str = DATASET, **body: Any) -> Asset:

@@ -232,3 +232,21 @@ def test_a_server_whose_home_was_removed_leaves(home: Home) -> None:
     assert pid is not None
     shutil.rmtree(home.path)
     until(lambda: started(pid) is None)
+
+
+def test_a_home_that_was_open_to_others_is_closed(home: Home) -> None:
+    (home.path / "token").write_text("t" * 40)
+    (home.path / "token").chmod(0o644)
+    home.path.chmod(0o755)
+    home.start()
+    assert home.path.stat().st_mode & 0o777 == 0o700
+    assert (home.path / "token").stat().st_mode & 0o777 == 0o600
+    assert f"{home.path} was open to other users. It is closed" in (home.path / "server.log").read_text()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+def test_a_home_of_somebody_else_is_refused(home: Home) -> None:
+    os.chown(home.path, 12345, 12345)
+    with pytest.raises(Unavailable, match=f"{home.path} belongs to another user .number 12345.*LAPIS_HOME"):
+        Workspace.from_config()
+    assert not (home.path / "token").exists()

@@ -27,7 +27,7 @@ def test_a_run_is_found_by_the_status_that_it_shows_page_by_page(tmp_path: Path)
     for each in facts:
         stores.runs.add(RunRecord(workspace_id="w", experiment="e", created_at=1.0, **each), new_experiment("e", 1.0))
     unused: Any = None
-    runs = Runs(stores, unused, unused, unused, unused, unused, unused, lambda: NOW, lambda: NOW)
+    runs = Runs(stores, unused, unused, unused, unused, unused, unused, unused, lambda: NOW, lambda: NOW)
 
     def found(*statuses: str) -> list[str]:
         names, cursor = [], None

@@ -1,5 +1,4 @@
 """Secrets of a workspace."""
 
-from lapis.sdk.base.missing_names import stand_in as _stand_in
-
-Keyvault = _stand_in("azureml.core.Keyvault")
+from lapis.sdk.workspace.keyvault import Keyvault as Keyvault
+from lapis.sdk.workspace.keyvault import KeyVaultContentType as KeyVaultContentType

@@ -45,6 +45,7 @@ from lapis.client.shipping import Shipper
 from lapis.domain import log_names
 from lapis.domain.job import Distribution, Job
 from lapis.domain.launch import Assignment, Launch, Place, Recovery, Work
+from lapis.domain.secrets import masked
 from lapis.domain.settings import WEB
 from lapis.errors import AzureMLException, NotFound, ServiceException, TokenEnded, Unavailable
 
@@ -488,7 +489,9 @@ def _what(job: Job) -> str:
 
 
 def _shown(crew: Crew) -> str:
-    text = " ".join(crew.members[0].argv) if crew.members else "on other nodes"
+    """The command, without the secrets that stand in it: as words, and as a line that a shell is given."""
+    words = masked({"arguments": crew.members[0].argv})["arguments"] if crew.members else ["on other nodes"]
+    text: str = masked({"command": " ".join(words)})["command"]
     return text if len(text) <= 200 else text[:200] + " ..."
 
 

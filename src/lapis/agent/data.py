@@ -15,6 +15,7 @@ from lapis.client.http_client import Client
 from lapis.domain.data import LOCAL, File, glob_matcher
 from lapis.domain.job import DatasetInput, InDatastore, Job, Output, Reference
 from lapis.domain.launch import Work
+from lapis.domain.secrets import masked
 from lapis.errors import AzureMLException, UserErrorException
 from lapis.files.layout import Say, lay_out_files
 from lapis.files.object_store import bring_all
@@ -45,7 +46,7 @@ def lay_out_inputs(
     def say(text: str) -> None:
         look()
         with open(log, "a") as file:
-            file.write(f"Lapis: {text}\n")
+            file.write(f"Lapis: {masked(text)}\n")  # an address may be signed
 
     end_streams(folder)
     shutil.rmtree(os.path.join(folder, "data"), ignore_errors=True)  # what an agent before us had begun

@@ -26,7 +26,7 @@ from lapis.domain import log_names
 from lapis.domain.job import Mpi
 from lapis.domain.launch import Place, Work
 from lapis.errors import UserErrorException
-from lapis.machine import open_mpi
+from lapis.machine import json_files, open_mpi
 from lapis.machine.open_mpi import MPIRUN
 
 MPIRUN_LOG = "azureml-logs/mpirun.txt"
@@ -93,7 +93,7 @@ def blamed(member: Member, verdict: Verdict) -> Verdict:
 
 def clean(folder: str) -> None:
     """Remove what MPI may have left behind outside of the node's own folder."""
-    for path in _scratch_paths(folder):
+    for path in (json_files.read(_scratch_file(folder)) or {}).values():
         shutil.rmtree(path, ignore_errors=True)
 
 
@@ -158,16 +158,17 @@ def _secret(agent_token: str) -> str:
 
 
 def _scratch(folder: str) -> tuple[str, str]:
-    """For files and for shared memory."""
-    for path in _scratch_paths(folder):
-        os.makedirs(path, mode=0o700, exist_ok=True)
-    return _scratch_paths(folder)
-
-
-def _scratch_paths(folder: str) -> tuple[str, str]:
-    """Short: MPI makes sockets below them, and their paths may not be long."""
+    """For files and for shared memory. Short, as MPI makes sockets below them; and not to be guessed, as others share
+    the place: which they are stands in a file, for whoever cleans up."""
     import tempfile
 
-    name = "lapis-mpi-" + hashlib.sha256(folder.encode()).hexdigest()[:12]
-    memory = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
-    return os.path.join(tempfile.gettempdir(), name), os.path.join(memory, name)
+    found = json_files.read(_scratch_file(folder))
+    if found is None:
+        memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+        found = {"files": tempfile.mkdtemp(prefix="lapis-mpi-"), "memory": tempfile.mkdtemp("", "lapis-mpi-", memory)}
+        json_files.write(_scratch_file(folder), found)
+    return found["files"], found["memory"]
+
+
+def _scratch_file(folder: str) -> str:
+    return os.path.join(folder, "mpi_scratch.json")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 
+from lapis.client.fetching import fetch
 from lapis.client.http_client import Client, quoted
 from lapis.domain.launch import Launch, Place, Work
+from lapis.domain.tree import resolve_under
 from lapis.errors import NotFound
 
 
@@ -14,7 +16,7 @@ def bring_back(launch: Launch, name: str, log: str, client: Client) -> None:
     if not launch.attempt or os.path.exists(log):
         return
     try:
-        _download(client, _files(launch, launch.run_id), name, log)
+        fetch(client, f"{_files(launch, launch.run_id)}/{quoted(name)}", log, None, f"'{name}'")
     except NotFound:  # the last attempt did not come so far
         return
     with open(log, "a") as file:
@@ -24,11 +26,7 @@ def bring_back(launch: Launch, name: str, log: str, client: Client) -> None:
 def restore_outputs(launch: Launch, place: Place, code: str, client: Client) -> None:
     if not launch.attempt or place.index:
         return
-    mine = _files(launch, launch.run_id)
-    for name in client.call("GET", mine)["files"]:
-        name = name["name"] if isinstance(name, dict) else name
-        if name.startswith("outputs/"):
-            _download(client, mine, name, os.path.join(code, *name.split("/")))
+    _fetch_outputs(client, _files(launch, launch.run_id), os.path.join(code, "outputs"))
 
 
 def go_on_from(work: Work, folder: str, client: Client) -> dict[str, str]:
@@ -36,11 +34,8 @@ def go_on_from(work: Work, folder: str, client: Client) -> dict[str, str]:
     if work.job.resumes is None:
         return {}
     place = os.path.join(folder, "resume-from")
-    earlier = _files(work.launch, work.job.resumes)
     os.makedirs(place, exist_ok=True)
-    for file in client.call("GET", earlier)["files"]:
-        if file["name"].startswith("outputs/"):
-            _download(client, earlier, file["name"], os.path.join(place, *file["name"].split("/")[1:]))
+    _fetch_outputs(client, _files(work.launch, work.job.resumes), place)
     return {"AZUREML_DATAREFERENCE_MODEL_LOCATION": place}
 
 
@@ -48,7 +43,9 @@ def _files(launch: Launch, run_id: str) -> str:
     return f"/workspaces/{launch.workspace.id}/runs/{run_id}/files"
 
 
-def _download(client: Client, files: str, name: str, path: str) -> None:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as file:
-        client.download(f"{files}/{quoted(name)}", file.write)
+def _fetch_outputs(client: Client, files: str, folder: str) -> None:
+    for file in client.call("GET", files)["files"]:
+        name = file["name"]
+        if name.startswith("outputs/"):
+            target = resolve_under(folder, name[len("outputs/") :])
+            fetch(client, f"{files}/{quoted(name)}", target, file["hash"], f"'{name}'")

@@ -10,11 +10,9 @@ Below the run's folder, as a scoring script finds them in Azure:
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,6 +21,7 @@ from lapis.agent.blobs import Blobs
 from lapis.agent.crew import Member
 from lapis.agent.data import Canceled
 from lapis.client.http_client import Client
+from lapis.domain import settings
 from lapis.domain.job import ServedModel, ServicePart
 from lapis.domain.launch import Place, Work
 from lapis.domain.log_names import STD_LOG
@@ -235,14 +234,9 @@ def _say(log: str, line: str) -> None:
 
 def _handover(part: ServicePart, host: str) -> str:
     """A socket that is the same for every revision of a service at this address."""
-    folder = part.sockets or os.path.join(tempfile.gettempdir(), f"lapis-services-{os.getuid()}")
-    path = os.path.join(folder, f"{part.place}-{host}.sock")
-    if len(os.fsencode(path)) > 100:  # the kernel takes no longer ones
-        short = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
-        folder = os.path.join(tempfile.gettempdir(), f"lapis-services-{os.getuid()}")
-        path = os.path.join(folder, short + ".sock")
+    folder = part.sockets or os.path.join(settings.home(), "services")
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    return path
+    return os.path.join(folder, f"{part.place}-{host}.sock")
 
 
 def _stamp(path: str) -> int:

@@ -7,7 +7,23 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lapis.cli import adopt, compute, data, env, files, logs, models, runs, server, services, submit, sweep, workspaces
+from lapis.cli import (
+    adopt,
+    compute,
+    data,
+    env,
+    files,
+    login,
+    logs,
+    models,
+    runs,
+    secret,
+    server,
+    services,
+    submit,
+    sweep,
+    workspaces,
+)
 from lapis.version import VERSION
 
 
@@ -65,6 +81,8 @@ app.command("prepare-server")(server.prepare)
 app.command("status")(server.status)
 app.command("stop")(server.stop)
 app.command("open")(server.open_page)
+app.command("login")(login.login)
+app.command("logout")(login.logout)
 
 run = _group("Submit runs, look at them, follow their logs, get their files.")
 run.command("submit", context_settings={"allow_interspersed_args": False})(submit.submit)
@@ -131,6 +149,12 @@ service.command("logs")(services.logs)
 service.command("call")(services.call)
 service.command("delete")(services.delete)
 app.add_typer(service, name="service")
+
+secrets = _group("Keep secrets in the workspace's key vault, for scripts that must not hold them.")
+secrets.command("set")(secret.set_secret)
+secrets.command("list")(secret.list_secrets)
+secrets.command("delete")(secret.delete)
+app.add_typer(secrets, name="secret")
 
 experiment = _group("Look at experiments.")
 experiment.command("list")(workspaces.list_experiments)

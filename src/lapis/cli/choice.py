@@ -64,9 +64,11 @@ def _newest(home: Workspace, most: int, children: bool) -> list[str]:
 
 def use_configured_server() -> None:
     """Where config.json names a server, it counts for commands that do not read the rest of that file too."""
+    from lapis.client.logins import origin
     from lapis.sdk.workspace import workspace_config
 
     file = workspace_config.find()
     server = workspace_config.read(file).server if file is not None else None
-    if server:
+    if server and origin(server) != origin(os.environ.get("LAPIS_SERVER", "")):
         os.environ["LAPIS_SERVER"] = server
+        os.environ.pop("LAPIS_TOKEN", None)  # it was given for another address

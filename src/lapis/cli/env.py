@@ -76,7 +76,7 @@ def show(
 
     def show() -> None:
         if log:
-            print(told, end="")
+            screen.said(told)
             return
         screen.facts(
             [

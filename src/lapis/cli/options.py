@@ -29,3 +29,22 @@ def labels(pairs: list[str] | None, option: str, value_needed: bool = False) -> 
             raise typer.BadParameter(f"{pair!r} is not of the form NAME=VALUE", param_hint=option)
         found[key] = value if sign else None
     return found
+
+
+def given_secret(prompt: str, file: str | None = None) -> str:
+    """From a file, the keyboard unseen, or standard input: never from the command line, which others can read."""
+    import sys
+
+    from lapis.errors import UserErrorException
+
+    if file is not None:
+        try:
+            with open(file, encoding="utf-8") as opened:
+                return opened.read()
+        except OSError as error:
+            raise UserErrorException(f"{file} cannot be read ({error.strerror}).") from None
+    if not sys.stdin.isatty():
+        return sys.stdin.read()
+    import getpass
+
+    return getpass.getpass(prompt)

@@ -51,6 +51,14 @@ def answer(document: Any, show: Callable[[], None]) -> None:
     print(json.dumps(_strict(document), indent=2, allow_nan=False), flush=True)
 
 
+def said(text: str) -> None:
+    """What a job, a build or a service said: on a terminal only its text and colours, elsewhere as it is."""
+    from lapis.domain.terminal_escapes import Colours
+
+    colours = Colours()
+    print(colours.feed(text) + colours.end() if sys.stdout.isatty() else text, end="" if text.endswith("\n") else "\n")
+
+
 def notice(text: str) -> None:
     print(plain(text), file=sys.stderr, flush=True)
 

@@ -206,7 +206,7 @@ def _ask(settings: Settings) -> tuple[str, dict[str, Any] | None]:
     from lapis.client import local_server
 
     if settings.server:
-        return settings.server, _about(settings.server, local_server.configured_token(settings))
+        return settings.server, _about(*local_server.endpoint_at(settings, settings.server).find())
     told = local_server.running(settings)
     if told is None:
         return "", None

@@ -80,7 +80,7 @@ def logs(
     from lapis.sdk.models.webservice import Webservice
 
     text = Webservice(choice.workspace(workspace), name)._logs(lines, build)
-    screen.answer({"name": name, "logs": text}, lambda: print(text))
+    screen.answer({"name": name, "logs": text}, lambda: screen.said(text))
 
 
 def call(
@@ -98,7 +98,7 @@ def call(
 
     found = Webservice(choice.workspace(workspace), name).run(_body(data))
     screen.answer(
-        {"name": name, "answer": found}, lambda: print(found if isinstance(found, str) else json.dumps(found))
+        {"name": name, "answer": found}, lambda: screen.said(found if isinstance(found, str) else json.dumps(found))
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Callable, Iterable, Mapping
 
 from lapis.client.wire import Answer, Broken, Wire
 from lapis.errors import Unavailable, UserErrorException, from_wire
+from lapis.machine import processes
 
 API = "/api/v1"
 _UNSAFE = re.compile(r"[^\x21-\x7e]")  # would end the word or the line that it stands in, or cannot stand there at all
@@ -20,12 +21,16 @@ class Endpoint:
     """Where the server is and how to get in. `find(again)` may look anew, or start one, when it did not answer."""
 
     patience = 5.0  # seconds to go on trying while nobody answers
+    by_address = True  # a config.json that leads here has to name it
 
     def __init__(self, url: str, token: str) -> None:
         self.url, self.token = url.rstrip("/"), token
 
     def find(self, again: bool = False) -> tuple[str, str]:
         return self.url, self.token
+
+    def confirm(self, url: str) -> None:
+        """Before a connection is made: an OSError where somebody else may have taken the place of our server."""
 
     def describe(self) -> str:
         return f"The server at {self.url} does not answer. Is it running, and is the address in config.json right?"
@@ -35,22 +40,45 @@ class JobEndpoint(Endpoint):
     """Inside a job: the address it was started with, or where the server went since, as its file says."""
 
     patience = 90.0
+    by_address = False
 
     def __init__(self, url: str, token: str, address_file: str | None) -> None:
         super().__init__(url, token)
         self._address_file = address_file
 
     def find(self, again: bool = False) -> tuple[str, str]:
-        if again and self._address_file:
-            try:
-                with open(self._address_file) as file:
-                    self.url = json.load(file)["url"]
-            except (OSError, ValueError, KeyError):
-                pass  # it is on its way back
+        about = self._about() if again else None
+        if about is not None:
+            self.url = about["url"]
         return self.url, self.token
+
+    def confirm(self, url: str) -> None:
+        about = self._about()
+        if about is not None and not (about["url"] == url and vouched(about)):
+            raise ConnectionRefusedError("The server that listened there has left.")
+
+    def _about(self) -> dict[str, Any] | None:
+        """What the server wrote about itself; None if that cannot be seen from here, or it is on its way back."""
+        try:
+            with open(self._address_file or "") as file:
+                about: dict[str, Any] = json.load(file)
+            return about if "url" in about else None
+        except (OSError, ValueError):
+            return None
 
     def describe(self) -> str:
         return f"The server at {self.url} has not answered for {self.patience:.0f} s."
+
+
+def vouched(about: Mapping[str, Any]) -> bool:
+    """Whether the server that wrote this of itself lives, and so has its port still. A pid used again is not it.
+
+    From another machine, or from a container with process numbers of its own, nobody can tell.
+    """
+    if about.get("seen_from") not in (None, processes.seen_from()):
+        return True
+    there = processes.started(int(about["pid"]))
+    return there is not None and about.get("started", there) == there
 
 
 class Client:
@@ -82,15 +110,15 @@ class Client:
         """
         answer, content = self._open(method, path, body, query, data, timeout, patience)
         parsed = json.loads(content) if content else None
-        if answer.status >= 400:
-            raise from_wire(parsed, answer.status)
+        if answer.status >= 300:
+            raise _raised(parsed, answer.status)
         return parsed
 
     def download(self, path: str, write: Callable[[bytes], Any], query: Mapping[str, Any] | None = None) -> None:
         """Hand the answer's body to `write`, piece by piece."""
         answer, _ = self._open("GET", path, None, query, None, None, None, read=False)
-        if answer.status >= 400:
-            raise from_wire(_parsed(answer.read()), answer.status)
+        if answer.status >= 300:
+            raise _raised(_parsed(answer.read()), answer.status)
         try:
             for piece in answer.pieces():
                 write(piece)
@@ -104,8 +132,8 @@ class Client:
     def upload(self, path: str, chunks: Callable[[], Iterable[bytes]], size: int) -> Any:
         """Send what `chunks()` yields as one body of `size` bytes, without holding it in memory."""
         answer, content = self._open("PUT", path, None, None, (chunks, size), 600.0, None)
-        if answer.status >= 400:
-            raise from_wire(_parsed(content), answer.status)
+        if answer.status >= 300:
+            raise _raised(_parsed(content), answer.status)
         return _parsed(content)
 
     def close(self) -> None:
@@ -165,6 +193,7 @@ class Client:
         if kept is not None and kept.free and kept.url == url and local.pid == os.getpid():
             return kept  # type: ignore[no-any-return]
         self.close()
+        self.endpoint.confirm(url)
         local.wire, local.pid = Wire(url), os.getpid()
         return local.wire  # type: ignore[no-any-return]
 
@@ -184,6 +213,16 @@ def _parsed(content: bytes) -> Any:
         return json.loads(content)
     except ValueError:
         return None
+
+
+def _raised(body: Any, status: int) -> Exception:
+    """The server's error. It may repeat what a job wrote, and is about to be printed on somebody's terminal."""
+    from lapis.domain.terminal_escapes import plain
+
+    error = body.get("error") if isinstance(body, dict) else None
+    if isinstance(error, dict) and isinstance(error.get("message"), str):
+        error["message"] = plain(error["message"])
+    return from_wire(body, status)
 
 
 def quoted(name: str) -> str:

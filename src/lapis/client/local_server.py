@@ -8,11 +8,11 @@ import sys
 import time
 from typing import Any
 
-from lapis.client.http_client import Client, Endpoint
+from lapis.client import logins
+from lapis.client.http_client import Client, Endpoint, vouched
 from lapis.domain import settings as settings_module
 from lapis.domain.settings import Settings
-from lapis.errors import ServiceException, Unavailable, UserErrorException
-from lapis.machine.processes import started
+from lapis.errors import AuthenticationException, ServiceException, Unavailable, UserErrorException
 from lapis.version import VERSION
 
 _START_LIMIT = 60.0
@@ -23,6 +23,7 @@ class LocalEndpoint(Endpoint):
     """The server of LAPIS_HOME, wherever it listens now; started if it is not there."""
 
     patience = 60.0
+    by_address = False
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -33,8 +34,28 @@ class LocalEndpoint(Endpoint):
             self._known = ensure_server(self._settings)
         return self._known
 
+    def confirm(self, url: str) -> None:
+        _confirm(self._settings, url)
+
     def describe(self) -> str:
         return f"The local server of {self._settings.home} does not answer. Its log is server.log in that folder."
+
+
+class LocalByAddress(Endpoint):
+    """The server of LAPIS_HOME where somebody named its address. None is started in its place."""
+
+    def __init__(self, settings: Settings, url: str) -> None:
+        super().__init__(url, _token(settings))
+        self._settings = settings
+
+    def confirm(self, url: str) -> None:
+        _confirm(self._settings, url)
+
+
+def _confirm(settings: Settings, url: str) -> None:
+    about = running(settings)
+    if about is None or logins.origin(about["url"]) != logins.origin(url):
+        raise ConnectionRefusedError("The server that listened there has left.")
 
 
 def client() -> Client:
@@ -44,9 +65,15 @@ def client() -> Client:
     if job is not None:
         return Client(job)
     settings = settings_module.load()
-    if settings.server:
-        return Client(Endpoint(settings.server, configured_token(settings)))
-    return Client(LocalEndpoint(settings))
+    return Client(endpoint_at(settings, settings.server) if settings.server else LocalEndpoint(settings))
+
+
+def endpoint_at(settings: Settings, server: str) -> Endpoint:
+    """The way to the server at that address, with the token that was given for it and no other."""
+    about = running(settings)
+    if about is not None and logins.origin(about["url"]) == logins.origin(server):
+        return LocalByAddress(settings, server)
+    return Endpoint(server, token_for(settings, server))
 
 
 def job_endpoint() -> Endpoint | None:
@@ -58,16 +85,20 @@ def job_endpoint() -> Endpoint | None:
     return JobEndpoint(url, token, os.environ.get("LAPIS_ADDRESS_FILE"))
 
 
-def configured_token(settings: Settings, server: str | None = None) -> str:
-    if settings.token:
-        return settings.token
-    try:
-        with open(settings.token_file) as file:
-            return file.read().strip()
-    except OSError:
-        raise UserErrorException(
-            f"The server {server or settings.server} is named, but no token: set LAPIS_TOKEN to the one of that server."
-        ) from None
+def token_for(settings: Settings, server: str) -> str:
+    """What opens the server at that address: a token belongs to the address that it was made for.
+
+    So a config.json that came with somebody's repository cannot have ours sent to a place that it names.
+    """
+    named_by_user = settings.server and logins.origin(settings.server) == logins.origin(server)
+    token = settings.token if named_by_user and settings.token else logins.token_for(settings, server)
+    if token is None:
+        raise AuthenticationException(
+            f"You are not logged in to the server at {server}, and the tokens of other servers are not sent there. If "
+            f"you trust it, `lapis login {server}` asks for its token and keeps it; or set LAPIS_SERVER to this "
+            "address and LAPIS_TOKEN to its token."
+        )
+    return token
 
 
 def running(settings: Settings) -> dict[str, Any] | None:
@@ -75,7 +106,7 @@ def running(settings: Settings) -> dict[str, Any] | None:
     try:
         with open(settings.address_file) as file:
             about: dict[str, Any] = json.load(file)
-        return about if started(int(about["pid"])) is not None else None
+        return about if vouched(about) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

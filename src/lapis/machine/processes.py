@@ -31,6 +31,15 @@ def _started_elsewhere(pid: int) -> str | None:
     return "alive"
 
 
+def seen_from() -> str:
+    """Names the numbering of processes that this one lives in: the boot of the machine, and the container on it."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
 def alive(pid: int, when: str | None) -> bool:
     return when is not None and started(pid) == when
 

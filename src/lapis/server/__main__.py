@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import socket
+import stat
 import sys
 import threading
 import time
@@ -19,12 +20,13 @@ from typing import IO, TYPE_CHECKING
 from lapis.domain import settings as settings_module
 from lapis.domain.settings import Settings
 from lapis.errors import AzureMLException, UserErrorException
-from lapis.machine import json_files, listening
+from lapis.machine import json_files, listening, processes
 from lapis.version import VERSION
 
 if TYPE_CHECKING:  # late: whoever lost the race for the home need not pay for it
     from lapis.server.control.lifetime import Lifetime
 
+_SECRETS = ("token", "secrets.key", "logins.json")
 ALREADY_SERVED = 3  # exit status: another server has this home
 
 
@@ -51,11 +53,11 @@ def main(argv: list[str] | None = None) -> int:
 def serve(settings: Settings) -> int:
     address = listening.address_of(settings.host, f"LAPIS_HOST={settings.host!r}", "the server")
     settings = replace(settings, host=address)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     _make_home(settings.home)
     lock = _lock(settings.home)
     if lock is None:
         return ALREADY_SERVED
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     listener = _listen(settings)
     port = listener.getsockname()[1]
     url = f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
@@ -108,6 +110,7 @@ def serve(settings: Settings) -> int:
 def _make_home(home: str) -> None:
     try:
         os.makedirs(home, mode=0o700, exist_ok=True)
+        _close_home(home)
         probe = os.path.join(home, f".probe-{os.getpid()}")
         with open(probe, "w") as file:
             file.write("can this folder be written?")
@@ -117,6 +120,24 @@ def _make_home(home: str) -> None:
         raise UserErrorException(
             f"LAPIS_HOME {home} {what} ({error.strerror}). Set LAPIS_HOME to a folder that can be."
         ) from error
+
+
+def _close_home(home: str) -> None:
+    """For its owner alone, and that is us: whoever may write to a folder may put another file in a file's place."""
+    about = os.stat(home)
+    if about.st_uid != os.getuid():
+        raise UserErrorException(
+            f"LAPIS_HOME {home} belongs to another user (number {about.st_uid}; the server runs as {os.getuid()}), who "
+            "could read and replace what is in it. Set LAPIS_HOME to a folder of your own, or have it given to you."
+        )
+    for path in (home, *(os.path.join(home, name) for name in _SECRETS)):
+        try:
+            mode = os.stat(path, follow_symlinks=False).st_mode
+        except FileNotFoundError:
+            continue
+        if mode & 0o077 and not stat.S_ISLNK(mode):
+            os.chmod(path, stat.S_IMODE(mode) & 0o700)
+            logging.getLogger("lapis.server").warning("%s was open to other users. It is closed to them now.", path)
 
 
 def _lock(home: str) -> IO[str] | None:
@@ -162,7 +183,8 @@ def _publish(settings: Settings, url: str) -> None:
     with open(os.path.join(settings.home, "port"), "w") as file:
         file.write(url.rsplit(":", 1)[1])
     about = {"url": url, "pid": os.getpid(), "version": VERSION, "started_at": time.time()}
-    json_files.write(settings.address_file, about, mode=0o666)
+    about.update(started=processes.started(os.getpid()), seen_from=processes.seen_from())
+    json_files.write(settings.address_file, about, mode=0o644)
 
 
 def _withdraw(settings: Settings) -> None:

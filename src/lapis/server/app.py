@@ -16,7 +16,19 @@ from lapis.domain.settings import Settings
 from lapis.environments.environment_builds import EnvironmentBuilds
 from lapis.errors import AzureMLException, Busy
 from lapis.machine import clock
-from lapis.server.api import about, computes, data, environments, files, images, models, runs, services, workspaces
+from lapis.server.api import (
+    about,
+    computes,
+    data,
+    environments,
+    files,
+    images,
+    models,
+    runs,
+    secrets,
+    services,
+    workspaces,
+)
 from lapis.server.api.errors import Errors
 from lapis.server.api.express import Express
 from lapis.server.api.request import RETRY_AFTER, answer
@@ -40,6 +52,8 @@ from lapis.server.control.reconciler import Reconciler
 from lapis.server.control.run_tokens import RunTokens
 from lapis.server.control.run_views import RunViews
 from lapis.server.control.runs import Runs
+from lapis.server.control.sealing import Sealing
+from lapis.server.control.secrets import Secrets
 from lapis.server.control.service_content import Contents
 from lapis.server.control.service_fronts import ServiceFronts
 from lapis.server.control.service_keeper import ServiceKeeper
@@ -59,10 +73,11 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], leave: C
     """Every part is given what it needs, so each stands below those that it is made of."""
     home, host = settings.home, urlsplit(url).hostname or "127.0.0.1"
     stores = open_stores(home)
+    sealing = Sealing(stores, home)
     access = Access(home)
     tokens = RunTokens(stores, now)
     holdings = Holdings(stores)
-    data_sets = Data(stores, home, now, rule_of(settings.web))
+    data_sets = Data(stores, sealing, home, now, rule_of(settings.web))
     steady = clock.steady(os.path.join(home, "clock.json"))  # for durations; `now` is what people are shown
     events = Events(stores.database.after_commit)
     fleet = Fleet(home)
@@ -72,10 +87,10 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], leave: C
     computes = Computes(stores, fleet, uses, events, now, steady)
     fronts = ServiceFronts(stores, builds, access, events, home, steady)
     admission = Admission(stores, holdings, data_sets)
-    runs = Runs(stores, events, builds, computes, fronts, tokens, admission, now, steady)
+    runs = Runs(stores, events, builds, computes, fronts, tokens, admission, sealing, now, steady)
     sweeps = Sweeps(stores, runs, events, now, steady)
     models = Models(stores, holdings, uses, now)
-    contents = Contents(stores, models, builds)
+    contents = Contents(stores, models, builds, sealing)
     services = Services(stores, contents, computes, fronts, waiting, access, events, home, host, now, steady)
     keeper = ServiceKeeper(stores, runs, services, fronts, contents, computes, home, steady)
     address = Address(url, settings.address_file, stores.blobs.root, home, settings.web)
@@ -105,11 +120,12 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], leave: C
         sweeps=sweeps,
         computes=computes,
         data=data_sets,
-        environments=Environments(stores, holdings, builds, home, now),
+        environments=Environments(stores, holdings, builds, sealing, now),
         models=models,
         services=services,
-        images=Images(stores, contents, builds, now),
+        images=Images(stores, contents, builds, sealing, now),
         profiles=Profiles(stores, services, now),
+        secrets=Secrets(stores, sealing, now),
     )
     control.workspaces.ensure_default()
     return System(home, stores, access, tokens, control, reconciler)
@@ -133,6 +149,7 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
         models.router,
         services.router,
         images.router,
+        secrets.router,
         runs.router,
         files.router,
     ):

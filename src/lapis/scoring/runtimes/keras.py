@@ -9,6 +9,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # its greetings do not belon
 import tensorflow as tf
 
 from lapis.errors import UserErrorException
+from lapis.scoring.runtimes import keras_files
 from lapis.scoring.runtimes.ready import answer_once, only_file
 from lapis.scoring.tensors import Arrays, BadRequest, Runtime, Tensor
 
@@ -23,9 +24,10 @@ def load(model: str, sample: str | None = None) -> Runtime:
 
 
 def read(path: str) -> Any:
-    """The model, without what only training needs."""
+    """The model, without what only training needs. One that holds code is refused."""
     try:
-        model = tf.keras.models.load_model(path, compile=False)
+        keras_files.check(path)
+        model = tf.keras.models.load_model(path, compile=False, **_safe_mode())
     except (ValueError, TypeError) as error:
         raise UserErrorException(
             f"Keras of TensorFlow {tf.__version__} cannot load {os.path.basename(path)}: {error}. Layers of one's own "
@@ -37,6 +39,14 @@ def read(path: str) -> Any:
             "an input shape, before it is saved."
         )
     return model
+
+
+def _safe_mode() -> dict[str, bool]:
+    """Keras has it from 2.13 on."""
+    import inspect
+
+    known = inspect.signature(tf.keras.models.load_model).parameters
+    return {"safe_mode": keras_files.safe_mode()} if "safe_mode" in known else {}
 
 
 def inputs_of(model: Any) -> list[Tensor]:

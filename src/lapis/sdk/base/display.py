@@ -7,7 +7,10 @@ from typing import Any, Mapping
 
 
 def as_line(kind: str, facts: Mapping[str, Any]) -> str:
-    """`Run(Experiment: tf-mnist,\nId: ...)`: what print() gives."""
+    """`Run(Experiment: tf-mnist,\nId: ...)`: what print() gives. Names and tags give no orders to the terminal."""
+    from lapis.domain.terminal_escapes import plain
+
+    facts = {key: plain(str(value)) for key, value in facts.items()}
     return "{}({})".format(kind, ",\n".join(f"{key}: {value}" for key, value in facts.items()))
 
 

@@ -61,7 +61,6 @@ _made: dict[str, Any] = {}
 
 # By the shortest path that SDK v1 offers for each.
 NOT_THERE_YET = {
-    "azureml.core.Keyvault": CLASS,
     "azureml.core.LinkedService": CLASS,
     "azureml.core.PrivateEndPoint": CLASS,
     "azureml.core.PrivateEndPointConfig": CLASS,

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Dict
 
 from lapis.domain.environment import called
+from lapis.domain.terminal_escapes import Colours, plain
 from lapis.errors import ActivityFailedException, UserErrorException
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class ImageBuildDetails:
         from codecs import getincrementaldecoder
 
         decoder = getincrementaldecoder("utf-8")("replace")  # a letter may arrive in two halves
+        colours = Colours()  # what the setup of a package prints is no order to the terminal
         offset = 0
         try:
             while True:
@@ -77,7 +79,7 @@ class ImageBuildDetails:
                 if show_output and seen["log_length"] > offset:
                     piece = self._log(offset)
                     offset += len(piece)
-                    sys.stdout.write(decoder.decode(piece))
+                    sys.stdout.write(colours.feed(decoder.decode(piece)))
                     sys.stdout.flush()
                 if seen["status"] != RUNNING:
                     break
@@ -86,9 +88,9 @@ class ImageBuildDetails:
             print(f"\nNo longer waiting. The build {self.build_id} goes on.", file=sys.stderr)
             raise
         if show_output:
-            print(f"Image Build Status: {seen['status']}")
+            print(f"{colours.end()}Image Build Status: {seen['status']}")
         if seen["status"] == FAILED:
-            raise ActivityFailedException(f"The environment could not be built: {seen['error']}")
+            raise ActivityFailedException(plain(f"The environment could not be built: {seen['error']}"))
         return self
 
     def _look(self) -> dict[str, Any]:

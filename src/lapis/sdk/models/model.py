@@ -6,10 +6,11 @@ import builtins
 import os
 from typing import TYPE_CHECKING, Any, Iterable, Sequence, overload
 
+from lapis.client.fetching import fetch
 from lapis.client.http_client import quoted
 from lapis.domain.run import parse_label
+from lapis.domain.tree import resolve_under
 from lapis.errors import ModelNotFoundException, UserErrorException, WebserviceException
-from lapis.machine.whole_files import replacing
 from lapis.sdk.base import display
 from lapis.sdk.models.resource_configuration import ResourceConfiguration
 from lapis.sdk.runs.run_files import artifact_name
@@ -265,10 +266,9 @@ class Model:
                 f"'{place}' is there already. Pass exist_ok=True to write over it, or another target_dir."
             )
         for file in self._view["files"]:
-            path = os.path.join(target_dir, *file["path"].split("/"))
-            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-            with replacing(path) as part, open(part, "wb") as out:
-                self.workspace._client.download(self._address_of(file), out.write)
+            path = resolve_under(target_dir, file["path"])
+            what = f"'{file['path']}' of model {self.id}"
+            fetch(self.workspace._client, self._address_of(file), path, file["hash"], what)
         return place
 
     @overload

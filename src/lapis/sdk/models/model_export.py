@@ -6,9 +6,9 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
+from lapis.client.fetching import fetch
 from lapis.domain.log_names import STD_LOG
 from lapis.errors import ActivityFailedException, UserErrorException
-from lapis.machine.whole_files import replacing
 
 if TYPE_CHECKING:
     from lapis.sdk.models.model import Model
@@ -76,8 +76,7 @@ def _as_it_is(model: Model, target: str | None, model_name: str | None) -> str |
         why = "is an ONNX model already" if model_name is not None else f"has {len(files)} .onnx files, not one"
         raise UserErrorException(f"Model {model.id} {why}: model.download() fetches it as it is.")
     assert target is not None
-    with replacing(target) as part, open(part, "wb") as out:
-        model.workspace._client.download(model._address_of(files[0]), out.write)
+    fetch(model.workspace._client, model._address_of(files[0]), target, files[0]["hash"], f"Model {model.id}")
     return target
 
 

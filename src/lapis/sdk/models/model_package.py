@@ -7,10 +7,11 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from lapis.client.fetching import fetch
 from lapis.client.http_client import quoted
 from lapis.domain.service_content import Content
+from lapis.domain.tree import resolve_under
 from lapis.errors import NotFound, WebserviceException
-from lapis.machine.whole_files import replacing
 from lapis.sdk.environments.container_registry import ContainerRegistry
 from lapis.sdk.models import deployment
 
@@ -87,10 +88,9 @@ class ModelPackage:
         self._save_code(content, app)
         for model in self._view["files"]:
             for file in model["files"]:
-                target = os.path.join(
-                    app, "azureml-models", model["name"], str(model["version"]), *file["path"].split("/")
-                )
-                self._save_blob(f"models/{model['name']}/{model['version']}", file["hash"], target)
+                folder = os.path.join("azureml-models", model["name"], str(model["version"]))
+                whose = f"models/{model['name']}/{model['version']}"
+                self._save_blob(whose, file["hash"], app, f"{folder}/{file['path']}")
         _save_server(os.path.join(output_directory, "server"))
         lock = self._view["lock"]
         python = lock["python"] if lock else ".".join(map(str, sys.version_info[:2]))
@@ -151,12 +151,11 @@ class ModelPackage:
         snapshot = f"snapshots/{content.snapshot_id}"
         files = self.workspace._client.call("GET", f"{self.workspace._base}/{snapshot}")["files"]
         for path, digest, *_ in files:
-            self._save_blob(snapshot, digest, os.path.join(app, content.folder or "", *path.split("/")))
+            self._save_blob(snapshot, digest, app, f"{content.folder}/{path}" if content.folder else path)
 
-    def _save_blob(self, whose: str, digest: str, target: str) -> None:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        with replacing(target) as part, open(part, "wb") as file:
-            self.workspace._client.download(f"{self.workspace._base}/{whose}/blobs/{digest}", file.write)
+    def _save_blob(self, whose: str, digest: str, folder: str, name: str) -> None:
+        address = f"{self.workspace._base}/{whose}/blobs/{digest}"
+        fetch(self.workspace._client, address, resolve_under(folder, name), digest, f"'{name}'")
 
     def _about(self, content: Content, python: str) -> dict[str, Any]:
         return {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lapis.client.http_client import quoted
 from lapis.domain.service import check_service_name
 from lapis.domain.service_settings import ServiceSettings
+from lapis.domain.terminal_escapes import plain
 from lapis.errors import NotFound, WebserviceException
 from lapis.sdk.base import display
 from lapis.sdk.models import deployment
@@ -77,11 +78,11 @@ class ModelProfile:
             stage = self._view.get("stage")
             if show_output and stage and stage != told:
                 told = stage
-                print(f"Running: {stage}", flush=True)
+                print(plain(f"Running: {stage}"), flush=True)
             time.sleep(0.2)
             self._take(self._fetch())
         if self.state == "Failed":
-            raise WebserviceException(f"Profile '{self.name}' failed: {self.error['message']}")
+            raise WebserviceException(plain(f"Profile '{self.name}' failed: {self.error['message']}"))
         if show_output:
             half = f"half of them within {self.latency_percentile_50_in_ms:.1f} ms, {self.max_utilized_memory:.2f} GB"
             print(f"{self.state}\nModel profile '{self.name}': {self.total_queries} requests, {half}", flush=True)

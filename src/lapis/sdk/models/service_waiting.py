@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from lapis.domain.log_names import STD_LOG
+from lapis.domain.terminal_escapes import Colours, plain
 from lapis.errors import NotFound, WebserviceException
 from lapis.sdk.runs.waiting import whole_characters
 
@@ -52,7 +53,7 @@ def _failure(service: Any) -> WebserviceException:
     elif not error.get("lastLines"):
         parts.append(service._logs(_TAIL))
     parts.append("service.get_logs() gives the whole log.")
-    return WebserviceException("\n".join(filter(None, parts)))
+    return WebserviceException(plain("\n".join(filter(None, parts))))
 
 
 class _Screen:
@@ -61,6 +62,7 @@ class _Screen:
         self._told: str | None = None
         self._at: dict[tuple[str, str], int] = {}
         self._headed: tuple[str, str] | None = None
+        self._colours = Colours()
         print("Tips: You can try get_logs(): it shows what the service prints.\nRunning", flush=True)
 
     def show(self) -> None:
@@ -69,7 +71,7 @@ class _Screen:
             stage = version["stage"]
             if stage and stage != self._told:
                 self._told = stage
-                print(f"{version['state']}: {stage}", flush=True)
+                print(plain(f"{version['state']}: {stage}"), flush=True)
             if version["run_id"]:
                 self._follow(version["run_id"], _BUILDSTD_LOG)
                 self._follow(version["run_id"], STD_LOG)
@@ -90,9 +92,10 @@ class _Screen:
         if self._headed != key:
             self._headed = key
             print(f"--- {log}", flush=True)
-        sys.stdout.write(data[:whole].decode("utf-8", "replace"))
+        sys.stdout.write(self._colours.feed(data[:whole].decode("utf-8", "replace")))
         sys.stdout.flush()
         self._at[key] = at + whole
 
     def end(self) -> None:
+        sys.stdout.write(self._colours.end())
         sys.stdout.flush()

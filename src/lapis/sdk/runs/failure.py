@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any, Mapping
 
+from lapis.domain.terminal_escapes import plain
 from lapis.errors import ActivityFailedException
 from lapis.sdk.base import display
 
@@ -36,8 +37,8 @@ def as_details(view: Mapping[str, Any]) -> dict[str, Any]:
 def exception_of(view: Mapping[str, Any]) -> ActivityFailedException:
     """First, and plain, what the program itself said; then SDK v1's JSON."""
     details = as_details(view)
-    said = _traceback(str(details["error"].pop("lastLines", "") or ""))
-    message = details["error"]["message"]
+    said = plain(_traceback(str(details["error"].pop("lastLines", "") or "")))
+    message = details["error"]["message"] = plain(str(details["error"]["message"]))
     if said and said in message:  # it stands above
         details["error"]["message"] = _LAST_LINES.sub(r"Its log is \1.", message)
     text = json.dumps(details, indent=4)
@@ -52,8 +53,8 @@ def _with_headline(error: Mapping[str, Any], message: str) -> str:
     raised = _raised(str(error.get("lastLines") or ""))
     if raised:
         return f"User program failed with {raised}\n{message}"
-    plain = "Ended with exit code"
-    return message.replace(plain, "User program failed with exit code", 1) if message.startswith(plain) else message
+    ended = "Ended with exit code"
+    return message.replace(ended, "User program failed with exit code", 1) if message.startswith(ended) else message
 
 
 def _raised(said: str) -> str:

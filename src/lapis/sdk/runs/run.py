@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import builtins
 import os
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, cast
 
 from lapis.client.http_client import Client
 from lapis.domain.log_names import STD_LOG
 from lapis.domain.run import ENDED, SCRIPT_RUN, SWEEP, check_labels, check_run_id, check_text
 from lapis.errors import (
     AzureMLException,
-    NotThereYet,
     RunEnvironmentException,
     ServiceException,
     UserErrorException,
@@ -408,11 +407,15 @@ class Run(RunFiles, RunMetrics, RunFamily):
         self._bring_in(model_path or model_name)
         return register_from_run(self, model_name, model_path, about)
 
-    def get_secret(self, name: str) -> NoReturn:
-        raise NotThereYet("Run.get_secret")
+    def get_secret(self, name: str) -> str | None:
+        """Return a secret of the workspace's key vault; None if there is none of that name."""
+        return self.get_secrets([name])[name]
 
-    def get_secrets(self, secrets: Iterable[str]) -> NoReturn:
-        raise NotThereYet("Run.get_secrets")
+    def get_secrets(self, secrets: Iterable[str]) -> dict[str, str | None]:
+        """Return secrets of the workspace's key vault by name; None for those that are not there."""
+        from lapis.sdk.workspace.keyvault import values_of
+
+        return values_of(self._client, self._base.rsplit("/runs/", 1)[0], secrets)
 
     @property
     def input_datasets(self) -> InputDatasets:

@@ -11,7 +11,6 @@ from lapis.sdk.config.runconfig import RunConfiguration, to_run_definition
 from lapis.sdk.data.consumption import DatasetConsumptionConfig
 from lapis.sdk.data.data_reference import DataReference
 
-_SECRETS = {"password", "sasToken", "accountKey", "authToken", "githubToken"}
 _RENAMED = {
     "amlcompute": "amlCompute",
     "kubernetescompute": "kubernetesCompute",
@@ -25,7 +24,7 @@ def run_definition(
     run_config: RunConfiguration, target: str, experiment: str, arguments: Iterable[Any], dataset_ids: Mapping[str, Any]
 ) -> dict[str, Any]:
     """`arguments` are the objects themselves: datasets and references among them are named under `data` too."""
-    plain = _without_secrets(to_run_definition(run_config))
+    plain = to_run_definition(run_config)  # the server puts stars in the place of secrets before it keeps it
     found = {_RENAMED.get(key, key): value for key, value in plain.items()}
     found.update(target=target, command=found["command"] or "", environment=_named(found["environment"], experiment))
     found.update((key, None) for key in _OF_AZURE)
@@ -68,10 +67,3 @@ def _reference(value: DataReference) -> dict[str, Any]:
         "pathOnCompute": value.path_on_compute,
         "overwrite": value.overwrite,
     }
-
-
-def _without_secrets(value: Any) -> Any:
-    """What a run shows of itself never holds a credential."""
-    if isinstance(value, dict):
-        return {k: "********" if k in _SECRETS and v else _without_secrets(v) for k, v in value.items()}
-    return [_without_secrets(each) for each in value] if isinstance(value, list) else value

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from typing import IO, TYPE_CHECKING, Any, Callable, Iterable, cast
 
+from lapis.client.fetching import fetch
 from lapis.client.http_client import quoted
 from lapis.client.shipping import read_chunks
 from lapis.client.snapshot import hash_file
 from lapis.domain.tree import check_path, resolve_under, without_dot
-from lapis.errors import AzureMLException, SnapshotException, UserErrorException
+from lapis.errors import SnapshotException, UserErrorException
 from lapis.machine.whole_files import replacing
 
 if TYPE_CHECKING:
@@ -229,24 +230,9 @@ class RunFiles:
         self._client.download(f"{home}/{run_id or self._run_id}/files/{quoted(name)}", write)
 
     def _fetch(self, file: dict[str, Any], target: str, count: Callable[[int], Any] | None = None) -> None:
-        """Whole and checked, or not at all. `count` is told of every piece that has come."""
-        import hashlib
-
-        folder = os.path.dirname(os.path.abspath(target))
-        os.makedirs(folder, exist_ok=True)
-        digest = hashlib.sha256()
-
-        def take(chunk: bytes) -> None:
-            output.write(chunk)
-            digest.update(chunk)
-            if count is not None:
-                count(len(chunk))
-
-        with replacing(target) as part:
-            with open(part, "wb") as output:
-                self._read_file(file["name"], take)
-            if file["hash"] and digest.hexdigest() != file["hash"]:
-                raise AzureMLException(f"'{file['name']}' of run {self._run_id} arrived damaged. Try again.")
+        name = file["name"]
+        what = f"'{name}' of run {self._run_id}"
+        fetch(self._client, f"{self._base}/files/{quoted(name)}", target, file["hash"], what, count)
 
 
 def artifact_name(name: Any) -> str:

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Mapping
 
 from lapis.domain.run import ENDED
+from lapis.domain.terminal_escapes import Colours, plain
 from lapis.sdk.runs.failure import exception_of
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class _Screen:
         self._run = run
         self._headed = False
         self._ended_line = True
+        self._colours = Colours()
         self._told: tuple[str, str] | None = None
         self.holds_back = False
         self._url = run.get_portal_url()
@@ -78,7 +80,7 @@ class _Screen:
         now = (view["status"], last["reason"])
         if now != self._told and view["status"] != "Running":
             ends = f" ({last['until']})" if last["until"] else ""
-            print(f"{view['status']}: {last['reason']}{ends}", flush=True)
+            print(plain(f"{view['status']}: {last['reason']}{ends}"), flush=True)
         self._told = now
 
     def turn_to_another_log(self) -> None:
@@ -94,7 +96,7 @@ class _Screen:
         self._run._client.download(f"{self._run._base}/files/{log}", pieces.append, {"offset": offset})
         data = b"".join(pieces)
         whole = whole_characters(data)
-        sys.stdout.write(data[:whole].decode("utf-8", "replace"))
+        sys.stdout.write(self._colours.feed(data[:whole].decode("utf-8", "replace")))
         sys.stdout.flush()
         self._ended_line = data[:whole].endswith(b"\n")
         return whole
@@ -109,9 +111,10 @@ class _Screen:
         if times:
             lines.append(f"Time: {times}")
         lines += [f"Warning: {warning}" for warning in view["warnings"]]
+        sys.stdout.write(self._colours.end())
         if not self._ended_line:
             print()
-        print("\n".join(lines), flush=True)
+        print(plain("\n".join(lines)), flush=True)
 
 
 def just_queued(view: Mapping[str, Any]) -> bool:

@@ -10,6 +10,7 @@ import time
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
+from lapis.client import local_server
 from lapis.domain.settings import load
 from lapis.errors import AuthenticationException, UserErrorException
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     import requests
+
+    from lapis.client.http_client import Endpoint
 
 _GOOD_FOR_SECONDS = 3600  # the server's token does not end; whoever keeps a copy asks again after this long
 
@@ -42,6 +45,8 @@ class Cloud(NamedTuple):
 class AbstractAuthentication:
     """What all ways to sign in have in common."""
 
+    _endpoint: Endpoint | None = None  # of the workspace that it belongs to; None: of whatever server is configured
+
     def __init__(self, cloud: str | None = None) -> None:
         _check(self, "cloud", cloud, str)
         self._cloud_type = Cloud("AzureCloud" if cloud in (None, "None") else str(cloud))
@@ -62,7 +67,7 @@ class AbstractAuthentication:
         return session
 
     def _bearer(self) -> str:
-        return server_token()
+        return server_token() if self._endpoint is None else self._endpoint.find()[1]
 
 
 class InteractiveLoginAuthentication(AbstractAuthentication):
@@ -211,10 +216,12 @@ class AzureMLTokenAuthentication(AbstractAuthentication):
 
 
 def server_token() -> str:
-    """The token of the Lapis server: LAPIS_TOKEN, else what the file `token` in LAPIS_HOME holds."""
-    settings = load()
-    if settings.token:
-        return settings.token
+    """The token of the Lapis server: of a job its own, else of LAPIS_SERVER, else of the local server."""
+    settings, job = load(), local_server.job_endpoint()
+    if job is not None:
+        return job.token
+    if settings.server:
+        return local_server.endpoint_at(settings, settings.server).find()[1]
     try:
         with open(settings.token_file, encoding="utf-8") as file:
             token = file.read().strip()
@@ -223,9 +230,8 @@ def server_token() -> str:
     if token:
         return token
     raise AuthenticationException(
-        f"No token for the Lapis server: LAPIS_TOKEN is not set and there is none in {settings.token_file}. "
-        "Workspace.from_config() starts the local server, which writes that file; "
-        "for another server set LAPIS_TOKEN to the token that it gave you."
+        f"No token for the Lapis server: there is none in {settings.token_file}. Workspace.from_config() starts the "
+        "local server, which writes that file; for another server set LAPIS_SERVER and LAPIS_TOKEN, or `lapis login`."
     )
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Mapping, NoReturn
 
-from lapis.client.http_client import Client, Endpoint
+from lapis.client.http_client import Client
 from lapis.domain import settings as settings_module
 from lapis.errors import NotThereYet, ServiceException, UserErrorException, WorkspaceException
 from lapis.sdk.base import display
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lapis.sdk.runs.experiment import Experiment
     from lapis.sdk.runs.run import Run
     from lapis.sdk.workspace.authentication import AbstractAuthentication
+    from lapis.sdk.workspace.keyvault import Keyvault
 
 _DEFAULT = ("local", "local", "default")
 
@@ -214,7 +215,7 @@ class Workspace:
     def write_config(self, path: str | os.PathLike[str] | None = None, file_name: str | None = None) -> None:
         """Write .azureml/config.json below `path`, so that from_config() finds this workspace."""
         endpoint = self._client.endpoint
-        server = endpoint.url if type(endpoint) is Endpoint else None
+        server = endpoint.url if endpoint.by_address else None
         config = workspace_config.WorkspaceConfig(self.subscription_id, self.resource_group, self.name, server)
         workspace_config.write(config, path, file_name)
 
@@ -256,7 +257,10 @@ class Workspace:
     def _auth(self) -> AbstractAuthentication:
         from lapis.sdk.workspace.authentication import InteractiveLoginAuthentication
 
-        return self._auth_object or InteractiveLoginAuthentication()
+        if self._auth_object is None:
+            self._auth_object = InteractiveLoginAuthentication()
+            self._auth_object._endpoint = self._client.endpoint
+        return self._auth_object
 
     @property
     def discovery_url(self) -> str:
@@ -411,8 +415,10 @@ class Workspace:
     def set_default_datastore(self, name: str) -> None:
         self._client.call("PUT", self._base + "/datastore/default", {"name": name})
 
-    def get_default_keyvault(self) -> NoReturn:
-        raise NotThereYet("Workspace.get_default_keyvault")
+    def get_default_keyvault(self) -> Keyvault:
+        from lapis.sdk.workspace.keyvault import Keyvault
+
+        return Keyvault(self)
 
     def get_mlflow_tracking_uri(self, _with_auth: bool = False) -> str:
         raise NotThereYet("Workspace.get_mlflow_tracking_uri")
@@ -496,7 +502,7 @@ def _client(server: str | None = None, because: str | None = None) -> Client:
         raise UserErrorException(
             f"lapis_server in {because} must be an address such as http://host:port, not {server!r}."
         )
-    return Client(Endpoint(str(server), local_server.configured_token(settings, str(server))))
+    return Client(local_server.endpoint_at(settings, str(server)))
 
 
 def _is_own_local(client: Client) -> bool:

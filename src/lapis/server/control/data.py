@@ -18,7 +18,9 @@ from lapis.domain.object_store import check_object_store, credential_type, hosts
 from lapis.domain.run import check_labels, check_text
 from lapis.errors import Conflict, NotFound, UserErrorException
 from lapis.object_stores import helper
+from lapis.server.control.access import SERVER, Actor
 from lapis.server.control.bounds import FileList, Name, Options, Path, Settings, Text
+from lapis.server.control.sealing import Sealing
 from lapis.server.control.stores import Stores
 from lapis.server.store.assets import DATASET, DATASTORE, SAVED, Asset
 from lapis.server.store.sealed import Sealer
@@ -63,11 +65,12 @@ class NewDataset:
 
 
 class Data:
-    def __init__(self, stores: Stores, home: str, now: Callable[[], float], rule: Rule) -> None:
+    def __init__(self, stores: Stores, sealing: Sealing, home: str, now: Callable[[], float], rule: Rule) -> None:
         self._rule = rule
         self._stores = stores
         self._folder = os.path.join(home, "stores")
         self._sealer = Sealer(home)
+        self._sealing = sealing
         self._now = now
 
     # -- datastores
@@ -174,17 +177,24 @@ class Data:
 
     # -- datasets
 
-    def register_dataset(self, workspace_id: str, new: NewDataset) -> dict[str, Any]:
+    def register_dataset(self, workspace_id: str, new: NewDataset, *, by: Actor = SERVER) -> dict[str, Any]:
         if not new.definition.get("type") or not isinstance(new.definition.get("sources"), list):
             raise UserErrorException(f"The definition of dataset '{new.name}' needs a type and sources.")
         if new.run_id is not None:
             before = self._written_before(workspace_id, new.run_id, new.output or "")
             if before is not None:
-                return _without_files(before)  # an agent repeats itself when a reply is lost
+                return self._seen(before, by)  # an agent repeats itself when a reply is lost
+        sealed = self._sealing.sealed
+        new = replace(new, definition=sealed(workspace_id, new.definition), files=sealed(workspace_id, new.files))
         kept = self._saved(workspace_id, new) if new.name is None else self._registered(workspace_id, new.name, new)
         if new.run_id is not None:
             self._stores.assets.note_use(workspace_id, new.run_id, [(kept.id, "output", new.output or "")])
-        return _without_files(kept)
+        return self._seen(kept, by)
+
+    def _seen(self, asset: Asset, by: Actor) -> dict[str, Any]:
+        """Addresses may be signed: whoever reads the data gets them whole, whoever looks sees stars."""
+        found: dict[str, Any] = self._sealing.seen(asset.workspace_id, _without_files(asset), by)
+        return found
 
     def _saved(self, workspace_id: str, new: NewDataset) -> Asset:
         """The same definition again is the same dataset."""
@@ -201,7 +211,7 @@ class Data:
         def which(there: Asset | None) -> Asset | None:
             if there is None or new.create_new_version:
                 return None
-            if there.body["definition"] == new.definition:
+            if self._sealing.sealed(workspace_id, there.body["definition"]) == new.definition:
                 return there  # the same again is the same
             raise Conflict(
                 f"There is already a dataset named '{name}', with another definition. Pass create_new_version=True "
@@ -218,11 +228,11 @@ class Data:
                 return use.asset
         return None
 
-    def datasets(self, workspace_id: str) -> list[dict[str, Any]]:
+    def datasets(self, workspace_id: str, *, by: Actor = SERVER) -> list[dict[str, Any]]:
         """The newest version of each."""
-        return [_without_files(asset) for asset in self._stores.assets.find(workspace_id, DATASET, newest=True)]
+        return [self._seen(asset, by) for asset in self._stores.assets.find(workspace_id, DATASET, newest=True)]
 
-    def dataset(self, workspace_id: str, name: str, version: int | None) -> dict[str, Any]:
+    def dataset(self, workspace_id: str, name: str, version: int | None, *, by: Actor = SERVER) -> dict[str, Any]:
         found = self._stores.assets.find(workspace_id, DATASET, name)
         if not found:
             names = [asset.name for asset in self._stores.assets.find(workspace_id, DATASET, newest=True)]
@@ -237,14 +247,16 @@ class Data:
                 f'Cannot find dataset registered with name "{name}" (version: {version}) in the workspace. '
                 f"It has: {known}."
             )
-        return _without_files(chosen[0])
+        return self._seen(chosen[0], by)
 
-    def dataset_by_id(self, workspace_id: str, asset_id: str) -> dict[str, Any]:
-        return _without_files(self._dataset(workspace_id, asset_id))
+    def dataset_by_id(self, workspace_id: str, asset_id: str, *, by: Actor = SERVER) -> dict[str, Any]:
+        return self._seen(self._dataset(workspace_id, asset_id), by)
 
-    def files(self, workspace_id: str, asset_id: str) -> list[dict[str, Any]]:
+    def files(self, workspace_id: str, asset_id: str, *, by: Actor = SERVER) -> list[dict[str, Any]]:
         """What a version stood for when it was registered: names, sizes, ETags or times."""
-        return list(self._dataset(workspace_id, asset_id).body["files"])
+        files: list[dict[str, Any]] = self._dataset(workspace_id, asset_id).body["files"]
+        found: list[dict[str, Any]] = self._sealing.seen(workspace_id, files, by)
+        return found
 
     def _dataset(self, workspace_id: str, asset_id: str) -> Asset:
         found = self._stores.assets.get(workspace_id, asset_id)
@@ -252,7 +264,9 @@ class Data:
             raise NotFound(f"No dataset with id '{asset_id}' in this workspace.")
         return found
 
-    def change_dataset(self, workspace_id: str, asset_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    def change_dataset(
+        self, workspace_id: str, asset_id: str, changes: Mapping[str, Any], *, by: Actor = SERVER
+    ) -> dict[str, Any]:
         """`tags` sets some, `remove_tags` removes some, `description` replaces."""
         unknown = sorted(set(changes) - {"tags", "remove_tags", "description"})
         if unknown:
@@ -267,7 +281,7 @@ class Data:
             description = changes.get("description", asset.body["description"])
             return replace(asset, body={**asset.body, "tags": tags, "description": description})
 
-        return _without_files(self._stores.assets.change(workspace_id, asset_id, apply))
+        return self._seen(self._stores.assets.change(workspace_id, asset_id, apply), by)
 
     def unregister_dataset(self, workspace_id: str, name: str) -> None:
         """Every version of that name. The data itself stays where it is."""
@@ -279,7 +293,7 @@ class Data:
         self._dataset(workspace_id, asset_id)
         return self._stores.assets.used_by(workspace_id, asset_id)
 
-    def of_run(self, workspace_id: str, run_id: str) -> list[dict[str, Any]]:
+    def of_run(self, workspace_id: str, run_id: str, *, by: Actor = SERVER) -> list[dict[str, Any]]:
         """The datasets that a run read or wrote, what it calls them, and how it got them."""
         job = self._stores.runs.get(workspace_id, run_id).job
         inputs = job.inputs if job is not None else ()
@@ -290,7 +304,7 @@ class Data:
                 "role": use.role,
                 "as": use.name,
                 "mode": modes.get(use.name) if use.role == "input" else None,
-                "dataset": None if use.asset is None else _without_files(use.asset),
+                "dataset": None if use.asset is None else self._seen(use.asset, by),
             }
             for use in self._stores.assets.uses_of(workspace_id, run_id)
             if use.role in ("input", "output")  # not the models that it made

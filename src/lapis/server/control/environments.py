@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from typing import Any
 
 from lapis.domain import limits
 from lapis.domain.environment import check_definition
+from lapis.domain.secrets import masked
 from lapis.environments.curated import curated, curated_names
 from lapis.environments.environment_builds import EnvironmentBuilds, Resolved
 from lapis.environments.values import NOBODY, Submitter
@@ -18,11 +18,12 @@ from lapis.errors import NotFound, UserErrorException
 from lapis.server.control.access import SERVER, Actor
 from lapis.server.control.bounds import Path
 from lapis.server.control.holdings import Holdings
+from lapis.server.control.sealing import Sealing
 from lapis.server.control.stores import Stores
 from lapis.server.store.assets import ENVIRONMENT, Asset
-from lapis.server.store.sealed import Sealer
 
 _LATEST = "latest"
+_OF_THE_VERSION = ("version", "assetId")
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,12 @@ class EnvironmentWish:
 
 class Environments:
     def __init__(
-        self, stores: Stores, holdings: Holdings, builds: EnvironmentBuilds, home: str, now: Callable[[], float]
+        self, stores: Stores, holdings: Holdings, builds: EnvironmentBuilds, sealing: Sealing, now: Callable[[], float]
     ) -> None:
         self._stores = stores
         self._holdings = holdings
         self._builds = builds
-        self._sealer = Sealer(home)
+        self._sealing = sealing
         self._now = now
 
     # -- registered
@@ -65,7 +66,7 @@ class Environments:
         asked = definition.get("version")
         if asked is not None:
             limits.check_text("version", str(asked), limits.NAME)
-        plain, sealed = self._sealed(definition)
+        plain = self._sealing.sealed(workspace_id, {k: v for k, v in definition.items() if k not in _OF_THE_VERSION})
         same = next((each for each in self._all_of(workspace_id, name) if each.body["definition"] == plain), None)
         if same is not None and asked in (None, same.body["version"]):
             return self._view(same)
@@ -80,11 +81,13 @@ class Environments:
             asset.body.update(version=str(version))
             return None
 
-        body: dict[str, Any] = {"definition": plain, "sealed": sealed, "labels": []}
+        body: dict[str, Any] = {"definition": plain, "labels": []}
         asset = Asset(str(uuid.uuid4()), workspace_id, ENVIRONMENT, name, self._now(), body=body)
         return self._view(self._stores.assets.add(asset, which))
 
-    def get(self, workspace_id: str, name: str, version: str | None = None, label: str | None = None) -> dict[str, Any]:
+    def get(
+        self, workspace_id: str, name: str, version: str | None = None, label: str | None = None, *, by: Actor = SERVER
+    ) -> dict[str, Any]:
         there = self._all_of(workspace_id, name)
         if not there:
             return self._curated(workspace_id, name, version)
@@ -93,15 +96,15 @@ class Environments:
         elif label not in (None, _LATEST):
             there = [each for each in there if label in each.body["labels"]]
         if there:
-            return self._view(there[0])
+            return self._view(there[0], by)
         known = ", ".join(each.body["version"] for each in reversed(self._all_of(workspace_id, name)))
         which = f"version {version}" if version is not None else f"version labelled '{label}'"
         raise NotFound(f"Environment '{name}' has no {which}. Known versions: {known}.")
 
-    def all(self, workspace_id: str) -> list[dict[str, Any]]:
+    def all(self, workspace_id: str, *, by: Actor = SERVER) -> list[dict[str, Any]]:
         """The newest version of each, and the curated ones."""
         mine = self._stores.assets.find(workspace_id, ENVIRONMENT, newest=True)
-        return [self._view(each) for each in mine] + [self._curated_view(name) for name in curated_names()]
+        return [self._view(each, by) for each in mine] + [self._curated_view(name) for name in curated_names()]
 
     def label(self, workspace_id: str, name: str, version: str, labels: list[str]) -> dict[str, Any]:
         """A label is on one version of a name at most: it moves."""
@@ -120,24 +123,12 @@ class Environments:
         """Every version, the newest first."""
         return self._stores.assets.find(workspace_id, ENVIRONMENT, name)
 
-    def _view(self, asset: Asset) -> dict[str, Any]:
-        definition = copy.deepcopy(asset.body["definition"])
-        if asset.body.get("sealed"):
-            secrets = self._sealer.open(asset.body["sealed"], f"environment '{asset.name}'")
-            definition["docker"]["baseImageRegistry"].update(secrets)
-        definition["version"] = asset.body["version"]
+    def _view(self, asset: Asset, by: Actor = SERVER) -> dict[str, Any]:
+        """Its secrets stay sealed for everybody. Who may use them gives them back so, and they are opened here."""
+        kept = asset.body["definition"]
+        definition = dict(masked(kept) if by.kind == "viewer" else kept, version=asset.body["version"])
         shown = {"name": asset.name, "version": asset.body["version"], "labels": asset.body["labels"]}
         return {**shown, "definition": definition, "created_at": asset.created_at, "curated": False}
-
-    def _sealed(self, definition: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
-        """The definition without its version and without its registry's password, which is kept apart."""
-        plain = copy.deepcopy({key: value for key, value in definition.items() if key not in ("version", "assetId")})
-        registry = (plain.get("docker") or {}).get("baseImageRegistry") or {}
-        secrets = {"password": registry["password"]} if registry.get("password") else {}
-        if not secrets:
-            return plain, None
-        registry["password"] = None
-        return plain, self._sealer.seal(secrets)
 
     def _curated(self, workspace_id: str, name: str, version: str | None) -> dict[str, Any]:
         if curated(name) is None:
@@ -164,7 +155,7 @@ class Environments:
     def _resolved(self, workspace_id: str, wish: EnvironmentWish, by: Actor) -> Resolved:
         check_definition(wish.definition)
         how = (wish.strict, wish.container, wish.mpi, wish.horovod_in, wish.submitter, by.kind in ("user", SERVER.kind))
-        resolved = self._builds.resolve(wish.definition, *how)
+        resolved = self._builds.resolve(self._sealing.opened(workspace_id, wish.definition), *how)
         self._holdings.resolved(workspace_id, resolved.lock.hash)
         return resolved
 

@@ -26,6 +26,7 @@ from lapis.server.control.models import Models
 from lapis.server.control.profiles import Profiles
 from lapis.server.control.run_views import RunViews
 from lapis.server.control.runs import NewRun, Runs
+from lapis.server.control.secrets import Secrets
 from lapis.server.control.services import Services
 from lapis.server.control.sweeps import Sweeps
 from lapis.server.control.workspaces import Workspaces
@@ -227,6 +228,10 @@ TABLE: Mapping[Callable[..., Any], Right] = {
     Images.create_package: manage_in,
     Profiles.get: read,
     Profiles.create: manage_in,
+    Secrets.names: add,
+    Secrets.get: add,  # their values: for the user, and for runs of this workspace
+    Secrets.set: manage_in,
+    Secrets.delete: manage_in,
 }
 
 # -- control with a guard in front of it

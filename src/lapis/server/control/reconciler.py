@@ -457,7 +457,7 @@ class Reconciler:
             launch = replace(launch, lock=self._builds.lock(job.environment.lock).to_json())
         if job.service is not None:
             launch = replace(launch, front=self._fronts.secrets(run, job.service))
-        return Work(job, launch)
+        return Work(self._runs.with_secrets(run, job), launch)
 
     def _refuse(self, run: RunRecord, why: str) -> None:
         reason = f"It cannot be launched: {why}"

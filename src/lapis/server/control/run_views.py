@@ -7,6 +7,8 @@ from typing import Any
 
 from lapis.domain import run as rules
 from lapis.domain.run import RunRecord
+from lapis.domain.secrets import starred
+from lapis.server.control.access import SERVER, Actor
 from lapis.server.control.sweeps import Sweeps
 from lapis.server.control.waiting import WaitingRuns
 
@@ -19,8 +21,10 @@ class RunViews:
         self._sweeps = sweeps
         self._now, self._steady = now, steady
 
-    def of(self, run: RunRecord) -> dict[str, Any]:
+    def of(self, run: RunRecord, *, by: Actor = SERVER) -> dict[str, Any]:
         body = run._replace(job=None, sweep=None).to_json()
+        if by.kind == "viewer" and run.definition is not None:
+            body["definition"] = {**run.definition, "environment": starred(run.definition.get("environment"))}
         for ours in ("nonce", "handle", "job", "launches", "made_by"):
             body.pop(ours)
         body["sweep"] = None if run.sweep is None else run.sweep.spec

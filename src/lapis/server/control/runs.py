@@ -20,6 +20,7 @@ from lapis.domain.metrics import Point, assemble, parse_lines
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.run_file import stored_beside
 from lapis.domain.run_filter import RunFilter
+from lapis.domain.secrets import masked
 from lapis.domain.service import SERVICE_RUN
 from lapis.domain.sweeps import STOPPED_BY, check_spec
 from lapis.domain.tree import check_path
@@ -35,6 +36,7 @@ from lapis.server.control.computes import Computes
 from lapis.server.control.endings import Endings
 from lapis.server.control.events import Events, Follower
 from lapis.server.control.run_tokens import RunTokens
+from lapis.server.control.sealing import Sealing
 from lapis.server.control.service_fronts import ServiceFronts
 from lapis.server.control.stores import Stores
 from lapis.server.control.workspaces import new_experiment
@@ -87,6 +89,7 @@ class Runs:
         fronts: ServiceFronts,
         tokens: RunTokens,
         admission: Admission,
+        sealing: Sealing,
         now: Callable[[], float],
         steady: Callable[[], float],
     ) -> None:
@@ -97,6 +100,7 @@ class Runs:
         self._fronts = fronts
         self._tokens = tokens
         self._admission = admission
+        self._sealing = sealing
         self._now, self._steady = now, steady
         self._heard: dict[str, float] = {}
         self.endings = Endings(stores, events, now, self._on_end)
@@ -161,6 +165,7 @@ class Runs:
 
     def _record(self, by: Actor, workspace_id: str, new: NewRun, parent: RunRecord | None) -> RunRecord:
         now = self._now()
+        new = self._without_secrets(workspace_id, new)
         run = RunRecord(
             id=new.run_id,
             workspace_id=workspace_id,
@@ -195,6 +200,22 @@ class Runs:
             return run._replace(last_heard=self._steady() if new.owner else None)
         return run
 
+    def _without_secrets(self, workspace_id: str, new: NewRun) -> NewRun:
+        """As it may be kept: what is needed again is sealed, what is only shown has stars."""
+        sealing = self._sealing
+        if new.definition is not None:
+            new = replace(new, definition=sealing.sealed_definition(workspace_id, new.definition))
+        if new.job is not None:
+            new = replace(new, job=sealing.sealed_job(workspace_id, new.job))
+        if new.sweep is not None:
+            new = replace(new, sweep=sealing.sealed_search(workspace_id, new.sweep))
+        properties, tags, warnings = masked(new.properties), masked(new.tags), masked(new.warnings)
+        return replace(new, properties=properties, tags=tags, warnings=warnings)
+
+    def with_secrets(self, run: RunRecord, job: Job) -> Job:
+        """The job as it was given, for its agents alone."""
+        return self._sealing.opened_job(run.workspace_id, job)
+
     def _prepared(self, run: RunRecord, wanted: WantedEnvironment | None, now: float) -> RunRecord:
         """Queued if its environment is there, else waiting for it."""
         if wanted is None:
@@ -218,8 +239,8 @@ class Runs:
         begin = preface(wanted.name, Resolved(lock, wanted.said))
         if run.state is not RunState.PREPARING:
             begin += "It was built before: nothing to do.\n"
-        self.grow_log(run, BUILD_LOG, begin.encode())
-        text = "".join(f"# {line}\n" for line in begin.splitlines()) + lock.packages
+        self.grow_log(run, BUILD_LOG, masked(begin).encode())
+        text = masked("".join(f"# {line}\n" for line in begin.splitlines()) + lock.packages)
         named = {LOCK_FILE: self._stores.blobs.put_bytes(memoryview(text.encode()))}
         self._stores.files.put(run.workspace_id, run.id, named, self._now())
 
@@ -476,6 +497,7 @@ class Runs:
                     self._stores.runs.heard(workspace_id, run_id, heard)
                 self._heard[run_id] = heard
             return run
+        header = self._sealing.masked(workspace_id, header)  # an agent may repeat the address that it fetched from
 
         def apply(stored: RunRecord) -> RunRecord:
             if stored.ended:

@@ -14,6 +14,7 @@ from lapis.domain.tree import Tree
 from lapis.environments.environment_builds import EnvironmentBuilds
 from lapis.errors import NotFound, WebserviceException
 from lapis.server.control.models import Models
+from lapis.server.control.sealing import Sealing
 from lapis.server.control.stores import Stores
 from lapis.server.store.assets import IMAGE, Asset
 
@@ -22,8 +23,9 @@ NO_CODE = ("TensorFlow", "TfKeras", "Onnx", "ScikitLearn")
 
 
 class Contents:
-    def __init__(self, stores: Stores, models: Models, builds: EnvironmentBuilds) -> None:
+    def __init__(self, stores: Stores, models: Models, builds: EnvironmentBuilds, sealing: Sealing) -> None:
         self._stores = stores
+        self._sealing = sealing
         self._models = models
         self._builds = builds
 
@@ -38,6 +40,8 @@ class Contents:
         self._check_script(workspace_id, new.snapshot_id, new.entry_script)
         if new.environment is not None:
             self._builds.lock(new.environment.lock)
+        variables = check_labels("environment_variables", new.environment_variables)
+        kept = self._sealing.sealed(workspace_id, {"environment_variables": variables, "definition": new.definition})
         return Content(
             models=models,
             snapshot_id=new.snapshot_id,
@@ -45,8 +49,7 @@ class Contents:
             folder=new.folder,
             python=new.python,
             environment=new.environment,
-            environment_variables=check_labels("environment_variables", new.environment_variables),
-            definition=new.definition,
+            **kept,
             notices=new.notices,
             description=new.description,
             origin=new.origin,

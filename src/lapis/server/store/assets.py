@@ -15,7 +15,7 @@ from lapis.server.store.database import Database
 from lapis.server.store.tables import assets, run_assets, runs
 
 DATASTORE, DATASET, ENVIRONMENT, COMPUTE, MODEL = "datastore", "dataset", "environment", "compute", "model"
-SERVICE, IMAGE, PROFILE, PACKAGE = "service", "image", "profile", "package"
+SERVICE, IMAGE, PROFILE, PACKAGE, SECRET = "service", "image", "profile", "package", "secret"
 SAVED = "saved-dataset"  # a definition without a name: what a run read or wrote that nobody registered
 
 
