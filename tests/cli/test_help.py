@@ -20,6 +20,7 @@ COMMANDS = [
     "status",
     "stop",
     "open",
+    "gc",
     "run",
     "sweep",
     "env",

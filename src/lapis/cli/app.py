@@ -7,7 +7,22 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lapis.cli import adopt, compute, data, env, files, logs, models, runs, server, services, submit, sweep, workspaces
+from lapis.cli import (
+    adopt,
+    compute,
+    data,
+    env,
+    files,
+    logs,
+    models,
+    runs,
+    server,
+    services,
+    submit,
+    sweep,
+    upkeep,
+    workspaces,
+)
 from lapis.version import VERSION
 
 
@@ -65,6 +80,7 @@ app.command("prepare-server")(server.prepare)
 app.command("status")(server.status)
 app.command("stop")(server.stop)
 app.command("open")(server.open_page)
+app.command("gc")(upkeep.collect)
 
 run = _group("Submit runs, look at them, follow their logs, get their files.")
 run.command("submit", context_settings={"allow_interspersed_args": False})(submit.submit)

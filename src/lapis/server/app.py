@@ -44,6 +44,7 @@ from lapis.server.control.service_uses import ServiceUses
 from lapis.server.control.services import Services
 from lapis.server.control.stores import open_stores
 from lapis.server.control.sweeps import Sweeps
+from lapis.server.control.upkeep import Upkeep
 from lapis.server.control.waiting import WaitingRuns
 from lapis.server.control.workspaces import Workspaces
 from lapis.server.gate import Gate
@@ -90,6 +91,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], leave: C
         services=services,
         images=Images(stores, contents, builds, now),
         profiles=Profiles(stores, services, now),
+        upkeep=Upkeep(stores, runs, settings, now),
     )
     control.workspaces.ensure_default()
     return System(home, stores, access, control, reconciler)

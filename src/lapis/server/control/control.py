@@ -17,6 +17,7 @@ from lapis.server.control.run_views import RunViews
 from lapis.server.control.runs import Runs
 from lapis.server.control.services import Services
 from lapis.server.control.sweeps import Sweeps
+from lapis.server.control.upkeep import Upkeep
 from lapis.server.control.workspaces import Workspaces
 
 
@@ -38,3 +39,4 @@ class Control:
     services: Services
     images: Images
     profiles: Profiles
+    upkeep: Upkeep

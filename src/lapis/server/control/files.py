@@ -56,7 +56,7 @@ class Files:
         """Keep a snapshot, or say which of its blobs are missing; some may come along."""
         self._stores.blobs.put_all(blobs)
         lacking = self._stores.blobs.missing(entry.hash for entry in tree)
-        if not lacking and not self._stores.snapshots.has(tree.id):
+        if not lacking and not self._stores.snapshots.ask_for(tree.id, self._now()):
             self._stores.snapshots.add(tree, self._now())
         return lacking
 

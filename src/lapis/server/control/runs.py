@@ -214,7 +214,7 @@ class Runs:
     def _checked(self, workspace_id: str, new: NewRun, job: Job) -> NewRun:
         """With what the user should know of it. Raises if a run of that job could never start."""
         notices = self._computes.check_job(workspace_id, new.target, job)
-        if new.snapshot_id is None or not self._stores.snapshots.has(new.snapshot_id):
+        if new.snapshot_id is None or not self._stores.snapshots.ask_for(new.snapshot_id, self._now()):
             raise UserErrorException(f"The run's snapshot '{new.snapshot_id}' is not stored here.")
         if isinstance(job.distribution, Mpi) and self._computes.is_here(workspace_id, new.target):
             self._see_to_open_mpi(job)

@@ -17,6 +17,7 @@ from lapis.domain.run_file import RunFile
 from lapis.domain.tree import resolve_under
 from lapis.errors import NotFound, StorageFull
 from lapis.server.store.blobs import BlobFolder
+from lapis.server.store.collected import size_of
 from lapis.server.store.database import Database
 from lapis.server.store.tables import run_files, runs
 
@@ -128,6 +129,10 @@ class FileStore:
             for workspace_id in os.listdir(self._live)
             for run_id in os.listdir(os.path.join(self._live, workspace_id))
         ]
+
+    def size_of_live(self, workspace_id: str, run_id: str) -> int:
+        """What its growing files take on the disk."""
+        return size_of(os.path.join(self._live, workspace_id, run_id))
 
     def forget(self, workspace_id: str, run_id: str) -> None:
         shutil.rmtree(os.path.join(self._live, workspace_id, run_id), ignore_errors=True)
