@@ -23,6 +23,7 @@ ReadBlob = Callable[[str], bytes]
 class Names:
     snapshots: frozenset[str]
     blobs: frozenset[bytes]  # as bytes: half as long
+    certain: frozenset[bytes]  # those of them that are blobs for sure, and not some other hash
     unreadable: tuple[str, ...] = ()  # snapshots whose list of files is lost or damaged: what they hold is not known
 
     def blob(self, digest: str) -> bool:
@@ -50,18 +51,25 @@ def names_in(
         for row in database.execute(f"SELECT pk, body FROM {table}"):
             if table != "runs" or row["pk"] not in gone:
                 words.update(_HASH.findall(row["body"]))
-    blobs = {bytes.fromhex(each) for each in words}
-    for row in database.execute("SELECT run_pk, hash FROM run_files WHERE hash IS NOT NULL"):
-        if row["run_pk"] not in gone:
-            blobs.add(bytes.fromhex(row["hash"]))
+    certain = {bytes.fromhex(each) for each in _of_files(database, gone)}
     snapshots, unreadable = set(), []
     for row in database.execute("SELECT id, manifest, created_at FROM snapshots"):
         if row["id"] not in words and row["created_at"] < newer_than:
             continue
         snapshots.add(row["id"])
-        blobs.add(bytes.fromhex(row["manifest"]))
+        certain.add(bytes.fromhex(row["manifest"]))
         try:
-            blobs.update(bytes.fromhex(digest) for _, digest, *_ in json.loads(read(row["manifest"])))
+            certain.update(bytes.fromhex(digest) for _, digest, *_ in json.loads(read(row["manifest"])))
         except Exception:  # whatever is wrong with it, doctor says it
             unreadable.append(row["id"])
-    return Names(frozenset(snapshots), frozenset(blobs), tuple(unreadable))
+    blobs = certain | {bytes.fromhex(each) for each in words}
+    return Names(frozenset(snapshots), frozenset(blobs), frozenset(certain), tuple(unreadable))
+
+
+def _of_files(database: sqlite3.Connection, gone: frozenset[int]) -> Iterator[str]:
+    """The files of runs and of models."""
+    for row in database.execute("SELECT run_pk, hash FROM run_files WHERE hash IS NOT NULL"):
+        if row["run_pk"] not in gone:
+            yield row["hash"]
+    for row in database.execute("SELECT body FROM assets WHERE kind = 'model'"):
+        yield from (file["hash"] for file in json.loads(row["body"]).get("files", ()))

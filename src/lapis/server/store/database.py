@@ -14,6 +14,7 @@ from sqlalchemy.exc import DatabaseError
 
 from lapis.errors import AzureMLException, Conflict, StorageFull
 
+_DAMAGE = ("malformed", "is not a database", "database corruption", "unsupported file format")  # SQLite's words
 HEAD = "0003"  # the newest migration; a test holds it equal to Alembic's own idea
 
 
@@ -132,6 +133,11 @@ def _clear_errors(path: str) -> Iterator[None]:
             raise StorageFull(
                 f"The disk that holds {path} is full ({said}). Free some space; what was not acknowledged is kept by "
                 "its sender and comes again."
+            ) from error
+        if any(each in said for each in _DAMAGE):
+            raise AzureMLException(
+                f"The database {path} is damaged ({said}). `lapis doctor` says how; `lapis stop` and `lapis doctor "
+                "--fix` save what can be read, or `lapis restore` brings a backup back."
             ) from error
         if "readonly" in said or "unable to open" in said:
             raise AzureMLException(
