@@ -15,6 +15,7 @@ import pytest
 from lapis.domain import settings
 from lapis.domain.tree import Tree, TreeEntry
 from lapis.errors import Conflict
+from lapis.machine import rotation
 from lapis.server.app import make_system
 from lapis.server.control.control import Control
 from lapis.server.control.models import NewModel
@@ -222,3 +223,27 @@ def test_server_environments_of_earlier_releases_go_unless_a_process_uses_them(s
     finally:
         user.communicate(b"\n")
     assert [path.name for path in root.iterdir() if path.is_dir()] == ["used"]
+
+
+def test_of_an_endless_log_the_end_is_kept_and_read_and_sealed(
+    system: System, workspace_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, keep = system.stores.files, 64 << 10
+    monkeypatch.setattr(rotation.give_up_beginning, "__defaults__", (keep, None))
+    make_run(system, workspace_id, "run")
+    line, length = b"a line that a service prints, again and again\n", 0
+    for _ in range(500):
+        piece = line * 40
+        length = files.append(workspace_id, "run", "log.txt", length, memoryview(piece), 1.0, ())
+        files.give_up_beginning(workspace_id, "run", "log.txt")
+    found = files.get(workspace_id, "run", "log.txt")
+    assert found.size == length == 500 * 40 * len(line)  # a position is what it was
+    assert files.size_of_live(workspace_id, "run") <= 2 * keep + 8192
+    end = b"".join(files.read(workspace_id, "run", found, length - 3 * len(line)))
+    assert end == line * 3
+    all_there_is = b"".join(files.read(workspace_id, "run", found))
+    assert keep <= len(all_there_is) <= 3 * keep and all_there_is.endswith(line)
+    system.control.runs.complete(workspace_id, "run")
+    sealed = files.get(workspace_id, "run", "log.txt")
+    text = b"".join(files.read(workspace_id, "run", sealed))
+    assert b"bytes of this log were given up" in text.splitlines()[0] and text.endswith(all_there_is)

@@ -12,6 +12,7 @@ from lapis.client.http_client import Client, Endpoint
 from lapis.domain import settings as settings_module
 from lapis.domain.settings import Settings
 from lapis.errors import ServiceException, Unavailable, UserErrorException
+from lapis.machine import rotation
 from lapis.machine.processes import started
 from lapis.version import VERSION
 
@@ -138,6 +139,7 @@ def _spawn(settings: Settings, command: list[str], variables: dict[str, str], lo
     """A server process, and where in the log it begins."""
     import subprocess
 
+    rotation.rotate(log_path)
     with open(log_path, "ab") as log:
         process = subprocess.Popen(
             command,

@@ -6,6 +6,8 @@ import contextlib
 import os
 
 LARGE, OLD_ONES = 10 << 20, 3  # bytes of a log; how many before it are kept
+ENDLESS = 8 << 20  # bytes that are kept of the log of a service, which never ends; up to twice as much lies on the disk
+_BLOCK = 4096
 
 
 def rotate(path: str, large: int = LARGE, old_ones: int = OLD_ONES) -> bool:
@@ -38,22 +40,27 @@ def rotate_own_output(path: str, large: int = LARGE) -> None:
         os.close(fresh)
 
 
-def give_up_beginning(path: str, keep: int) -> None:
-    """Give the disk back what a file holds before its last `keep` bytes. Its length and all positions stay: whoever
-    writes or reads there notices nothing, but that the beginning is empty. Where the file system cannot, nothing is
-    done. Not before twice as much lies there, so that it is done seldom."""
+def give_up_beginning(path: str, keep: int = ENDLESS, before: int | None = None) -> None:
+    """Give the disk back what a file holds before its last `keep` bytes, and before the position `before`.
+
+    Its length and all positions stay: whoever writes or reads there notices nothing, but that the beginning is empty.
+    Where the file system cannot, nothing is done; nor before twice as much lies there, so that it is done seldom.
+    """
     with contextlib.suppress(OSError), open(path, "r+b") as file:
         found = os.fstat(file.fileno())
-        if found.st_blocks * 512 > 2 * keep and found.st_size > 2 * keep:
-            _punch(file.fileno(), found.st_size - keep)
+        end = found.st_size - keep if before is None else min(found.st_size - keep, before)
+        if found.st_blocks * 512 > 2 * keep and end > 0:
+            _punch(file.fileno(), end // _BLOCK * _BLOCK)  # whole blocks: the rest of one would stay, as zeros
 
 
 def first_byte(descriptor: int) -> int:
     """Where the part of a file begins that was not given up."""
     try:
         return os.lseek(descriptor, 0, os.SEEK_DATA)
-    except OSError:  # an empty one, or a system that does not tell
+    except (OSError, AttributeError):  # an empty one, or a system that does not tell
         return 0
+    finally:
+        os.lseek(descriptor, 0, os.SEEK_SET)
 
 
 def _punch(descriptor: int, length: int) -> None:

@@ -15,6 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from lapis.errors import UserErrorException
+from lapis.machine import rotation
 from lapis.machine.commands import Tell, silent
 from lapis.upkeep import alone, contents
 from lapis.upkeep.backup_places import MARKER, File, Folder, Kept, Target
@@ -72,7 +73,8 @@ def _written(home: str, copy: str, target: Target, tell: Tell) -> Done:
     def put(name: str, path: str, known: bool = False) -> bool:
         try:
             with open(path, "rb") as file:
-                size = os.fstat(file.fileno()).st_size
+                given_up = rotation.first_byte(file.fileno()) if name.startswith("live/") else 0
+                size = os.fstat(file.fileno()).st_size - file.seek(given_up)
                 there = target.has(name, size) if known else None
                 done.files[name] = Kept(size, there) if there else target.put(name, file, size)
                 done.copied += 0 if there else size

@@ -14,7 +14,6 @@ from typing import BinaryIO, NamedTuple
 
 from lapis.domain import run as rules
 from lapis.domain.run import RunRecord, RunState
-from lapis.domain.service import SERVICE_RUN
 from lapis.errors import Conflict, UserErrorException
 from lapis.machine.commands import Tell, silent
 from lapis.upkeep import alone, contents
@@ -109,13 +108,11 @@ def _copy_in(file: BinaryIO, size: int, path: str) -> Kept:
 
 
 def _end_what_was_under_way(path: str) -> int:
-    """What agents had on disk is in no backup: their runs have failed, and do not begin anew. Queued runs and services
-    start when a server does."""
+    """What agents had on disk is in no backup: their runs have failed, and do not begin anew. Queued runs start when a
+    server does, and services in runs of their own."""
     with closing(sqlite3.connect(path)) as database:
         database.row_factory = sqlite3.Row
-        rows = database.execute(
-            "SELECT * FROM runs WHERE minded = 'launched' AND COALESCE(type, '') != ?", (SERVICE_RUN,)
-        ).fetchall()
+        rows = database.execute("SELECT * FROM runs WHERE minded = 'launched'").fetchall()
         for row in rows:
             record = RunRecord.from_json({**json.loads(row["body"]), **{key: row[key] for key in _COLUMNS}})
             error = {"code": "Interrupted", "message": f"{INTERRUPTED}. Submit it again."}

@@ -16,6 +16,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from lapis.domain.run_file import RunFile
 from lapis.domain.tree import resolve_under
 from lapis.errors import NotFound, StorageFull
+from lapis.machine import rotation, whole_files
 from lapis.server.store.blobs import BlobFolder
 from lapis.server.store.collected import size_of
 from lapis.server.store.database import Database
@@ -94,13 +95,20 @@ class FileStore:
         """The file's bytes from `start`, as far as they go now. What cannot be read is said before the first."""
         growing = file.alias_of or file.name
         try:
-            opened = self._blobs.open(file.hash) if file.hash else open(self._path(workspace_id, run_id, growing), "rb")
+            if file.hash:
+                return _chunks(self._blobs.open(file.hash), start)
+            live = open(self._path(workspace_id, run_id, growing), "rb")
+            return _chunks(live, max(start, rotation.first_byte(live.fileno())))
         except FileNotFoundError:  # it grew a moment ago and was sealed meanwhile
             fresh = self.get(workspace_id, run_id, file.name)
             if fresh.hash is None:
                 raise NotFound(f"The bytes of '{file.name}' of run {run_id} are not there any more.") from None
-            opened = self._blobs.open(fresh.hash)
-        return _chunks(opened, start)
+            return _chunks(self._blobs.open(fresh.hash), start)
+
+    def give_up_beginning(self, workspace_id: str, run_id: str, name: str) -> None:
+        """Of a log that never ends only the last part is kept. Positions in it stay what they are."""
+        with self._appending:
+            rotation.give_up_beginning(self._path(workspace_id, run_id, name))
 
     def seal(self, workspace_id: str, run_id: str) -> None:
         """The run has ended: what grew becomes blobs. May be repeated after a crash half way."""
@@ -112,6 +120,7 @@ class FileStore:
                 for leaf in names:
                     path = os.path.join(folder, leaf)
                     name = os.path.relpath(path, root).replace(os.sep, "/")
+                    _close_gap(path)
                     digest, size = self._blobs.adopt(path)
                     with self._database.write() as connection:
                         pk = _run_pk(connection, workspace_id, run_id)
@@ -176,6 +185,18 @@ class FileStore:
         if row is None:
             raise NotFound(f"Run {run_id} has no file named '{name}'. get_file_names() lists what it has.")
         return _to_file(row)
+
+
+def _close_gap(path: str) -> None:
+    """What was given up of a log is no part of the file that stays."""
+    with open(path, "rb") as file:
+        first = rotation.first_byte(file.fileno())
+        if not first:
+            return
+        with whole_files.replacing(path) as draft, open(draft, "wb") as kept:
+            kept.write(f"[Lapis: the first {first:,} bytes of this log were given up]\n".encode())
+            file.seek(first)
+            shutil.copyfileobj(file, kept, 1 << 20)
 
 
 def _chunks(file: BinaryIO, start: int) -> Iterator[bytes]:
