@@ -124,8 +124,8 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _fault)
-    database = system.stores.database
-    return Gate(Express(app, lambda: database.busy), system, host)
+    stores = system.stores
+    return Gate(Express(app, lambda: stores.database.busy, stores.settle), system, host)
 
 
 def _include_studio(app: FastAPI) -> None:

@@ -399,6 +399,7 @@ class Runs:
                 self._end(child, RunState.COMPLETED, f"Its parent {run.id} completed")
         if run.job is not None:
             self._events.wake()  # its slot is free
+        self._stores.database.settle()
         return self._told(run)
 
     # -- reported
@@ -427,6 +428,8 @@ class Runs:
                 raise UserErrorException(f"A report cannot hold a part of kind {what!r}.")
         for name, digest in header.get("files", {}).items():
             named[check_path(name)] = (digest, self._stores.blobs.size(digest))
+        if header.get("verdict"):  # its sender keeps all of it until it hears that the run has ended
+            self._stores.files.settle(workspace_id, run_id)
         with self._stores.database.write():  # one commit for all of it
             for stream, offset, data, points in journals:
                 position = self._take_journal(workspace_id, run_id, stream, offset, data, points)

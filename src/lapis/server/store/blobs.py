@@ -17,11 +17,14 @@ from typing import BinaryIO
 
 from lapis.domain.packs import SMALL
 from lapis.errors import NotFound, StorageFull, UserErrorException
+from lapis.machine import on_disk
 from lapis.server.store.collected import Collected
 from lapis.server.store.packs import PackFolder
 
 _PACKED_FROM = 16  # fewer blobs than this that come at once are files of their own
 _HASH = re.compile(r"[0-9a-f]{64}")
+_OF_NOTHING = hashlib.sha256(b"").hexdigest()[2:]
+_MOST_UNSETTLED = 4096  # blobs
 FRESH = 24 * 3600.0  # seconds: what came or was asked for so lately may be named any moment
 
 
@@ -37,11 +40,23 @@ class BlobFolder:
         self._incoming = os.path.join(root, "incoming")
         self._made: set[str] = set()
         self._names = itertools.count()
+        self._unsettled: set[str] = set()  # files that may not be on the disk yet
+        self._settling = threading.Lock()
         self._collecting = threading.Lock()  # between a look at a blob's date and what follows from it
         os.makedirs(self._incoming, exist_ok=True)
         for left in os.listdir(self._incoming):
             _remove(os.path.join(self._incoming, left))  # of a server that was killed: nobody will finish it
         self._packs = PackFolder(os.path.join(root, "packs"))
+
+    def settle(self) -> None:
+        """Wait until every blob that came is on the disk."""
+        with self._settling:
+            fresh, self._unsettled = self._unsettled, set()
+            try:
+                on_disk.settle_all(fresh, self.root)
+            except OSError:
+                self._unsettled |= fresh
+                raise
 
     def path(self, digest: str) -> str:
         if not _HASH.fullmatch(digest):
@@ -107,7 +122,7 @@ class BlobFolder:
         if len(small) >= _PACKED_FROM:
             temporary = self._temporary()
             with self._cleared(temporary):
-                self._packs.add(small, temporary)
+                self._came(self._packs.add(small, temporary))
         for name in new:
             if name not in self._packs:
                 self._write(name, given[name])
@@ -159,6 +174,12 @@ class BlobFolder:
             os.makedirs(folder, exist_ok=True)
             self._made.add(folder)
         os.replace(temporary, final)
+        self._came(final)
+
+    def _came(self, path: str) -> None:
+        self._unsettled.add(path)
+        if len(self._unsettled) > _MOST_UNSETTLED:  # nobody names them for long
+            self.settle()
 
     def collect(
         self, named: Callable[[str], bool], before: float, dry_run: bool, go_on: Callable[[], bool]
@@ -213,13 +234,14 @@ class BlobWriter:
 
 
 def _asked_for(path: str) -> bool:
-    """Whether it is there; then it counts as new."""
+    """Whether it is there; then it counts as new. A power cut leaves names of which not a byte was written."""
     try:
-        if os.stat(path).st_mtime < time.time() - FRESH / 2:
+        found = os.stat(path)
+        if found.st_mtime < time.time() - FRESH / 2:
             os.utime(path)
     except FileNotFoundError:
         return False
-    return True
+    return found.st_size > 0 or path.endswith(_OF_NOTHING)
 
 
 def _checked_hash(data: bytes | memoryview, expected: str | None) -> str:

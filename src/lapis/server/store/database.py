@@ -13,19 +13,25 @@ from sqlalchemy import Connection, create_engine, event, text
 from sqlalchemy.exc import DatabaseError
 
 from lapis.errors import AzureMLException, Conflict, StorageFull
+from lapis.machine import on_disk
 
 _DAMAGE = ("malformed", "is not a database", "database corruption", "unsupported file format")  # SQLite's words
 HEAD = "0003"  # the newest migration; a test holds it equal to Alembic's own idea
 
 
 class Database:
-    """One SQLite file in WAL mode: many readers, one writer at a time, a commit that survives kill -9."""
+    """One SQLite file in WAL mode: many readers, one writer at a time, a commit that survives kill -9.
+
+    A commit does not wait for the disk. What is to survive a power cut is told to `settle`, once for many commits.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._writing = threading.Lock()
         self._writer: Connection | None = None
         self._writes: int | None = None  # the thread that does
+        self._commits = self._settled = 0
+        self._settling = threading.Lock()
         os.makedirs(os.path.dirname(path), exist_ok=True)
         self._engine = create_engine(
             f"sqlite:///{path}",
@@ -36,6 +42,7 @@ class Database:
         )
         event.listen(self._engine, "connect", _configure)
         self._upgrade()
+        on_disk.settle(os.path.dirname(path))
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -67,10 +74,23 @@ class Database:
                 driver.cursor().execute("BEGIN IMMEDIATE")
                 yield connection
                 driver.commit()
+                self._commits += 1
             finally:
                 self._writes = None
                 driver.rollback()  # nothing, if it was committed
                 connection.rollback()
+
+    def settle(self) -> None:
+        """Wait until everything that was committed is on the disk. Whoever comes meanwhile waits for the same.
+
+        Commits are in the log, or in the database: that SQLite brings to the disk itself before it begins the log anew.
+        """
+        wanted = self._commits
+        with self._settling:
+            if self._settled < wanted:
+                reached = self._commits
+                on_disk.settle(f"{self.path}-wal")
+                self._settled = reached
 
     @property
     def busy(self) -> bool:

@@ -16,7 +16,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from lapis.domain.run_file import RunFile
 from lapis.domain.tree import resolve_under
 from lapis.errors import NotFound, StorageFull
-from lapis.machine import rotation, whole_files
+from lapis.machine import on_disk, rotation, whole_files
 from lapis.server.store.blobs import BlobFolder
 from lapis.server.store.collected import size_of
 from lapis.server.store.database import Database
@@ -105,6 +105,13 @@ class FileStore:
                 raise NotFound(f"The bytes of '{file.name}' of run {run_id} are not there any more.") from None
             return _chunks(self._blobs.open(fresh.hash), start)
 
+    def settle(self, workspace_id: str, run_id: str) -> None:
+        """Wait until all that a run handed over is on the disk: what grows, and blobs."""
+        for folder, _, names in os.walk(os.path.join(self._live, workspace_id, run_id)):
+            for name in names:
+                on_disk.settle(os.path.join(folder, name))
+        self._blobs.settle()
+
     def give_up_beginning(self, workspace_id: str, run_id: str, name: str) -> None:
         """Of a log that never ends only the last part is kept. Positions in it stay what they are."""
         with self._appending:
@@ -130,7 +137,9 @@ class FileStore:
                             .where((run_files.c.name == name) | (run_files.c.alias_of == name))
                             .values(hash=digest, size=size)
                         )
-            shutil.rmtree(root, ignore_errors=True)
+            self._blobs.settle()
+            self._database.settle()
+            shutil.rmtree(root, ignore_errors=True)  # only now: until then a power cut finds the one or the other
 
     def unsealed(self) -> list[tuple[str, str]]:
         return [

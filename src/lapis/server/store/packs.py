@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from lapis.domain import packs
 from lapis.errors import AzureMLException
+from lapis.machine import on_disk
 from lapis.server.store.collected import Collected
 
 _AT_ONCE = 512  # buffers in one write; the system's limit is 1024
@@ -81,8 +82,9 @@ class PackFolder:
             raise self._damaged(name, digest)
         return content
 
-    def add(self, blobs: Sequence[tuple[str, memoryview]], temporary: str) -> None:
-        """Store blobs whose hashes were checked, all of them or none; `temporary` is a path to write them to first."""
+    def add(self, blobs: Sequence[tuple[str, memoryview]], temporary: str) -> str:
+        """Store blobs whose hashes were checked, all of them or none; `temporary` is a path to write them to first.
+        Gives the path of the pack."""
         header = packs.header(blobs)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
@@ -91,9 +93,11 @@ class PackFolder:
             os.close(descriptor)
         # named after what it holds: the same blobs sent twice are the same pack
         name = hashlib.sha256(header).hexdigest()[:32] + ".pack"
-        os.replace(temporary, os.path.join(self.root, name))
+        path = os.path.join(self.root, name)
+        os.replace(temporary, path)
         self._asked[name] = time.monotonic()
         self._learn(name, [digest for digest, _ in blobs])
+        return path
 
     def collect(
         self,
@@ -122,7 +126,8 @@ class PackFolder:
                 if os.stat(path).st_mtime >= before:
                     continue  # somebody asked for it just now
                 if kept and not dry_run:
-                    self.add([(digest, memoryview(self.read(digest) or b"")) for digest in kept], temporary())
+                    contents = [(digest, memoryview(self.read(digest) or b"")) for digest in kept]
+                    on_disk.settle_all([self.add(contents, temporary())], self.root)  # before the other one goes
                 found.take(path, before, dry_run)
                 found.bytes -= left
                 if not dry_run:
