@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import random
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,13 +16,18 @@ from typing import Any
 import pytest
 
 from lapis.domain import settings
+from lapis.domain.run_filter import RunFilter
 from lapis.domain.tree import Tree, TreeEntry
-from lapis.errors import Conflict
+from lapis.errors import Conflict, NotFound
 from lapis.machine import rotation
 from lapis.server.app import make_system
+from lapis.server.control import upkeep
 from lapis.server.control.control import Control
 from lapis.server.control.models import NewModel
 from lapis.server.control.runs import NewRun
+from lapis.server.store import blobs as blobs_module
+from lapis.server.store import packs as packs_module
+from lapis.server.store import snapshots as snapshots_module
 from lapis.server.store.blobs import FRESH
 from lapis.server.system import System
 from lapis.upkeep import alone
@@ -247,3 +255,58 @@ def test_of_an_endless_log_the_end_is_kept_and_read_and_sealed(
     sealed = files.get(workspace_id, "run", "log.txt")
     text = b"".join(files.read(workspace_id, "run", sealed))
     assert b"bytes of this log were given up" in text.splitlines()[0] and text.endswith(all_there_is)
+
+
+def test_nothing_that_is_named_is_lost_while_it_is_collected_all_the_time(
+    system: System, workspace_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a day made short: many that ask, send and name the same few blobs and delete their runs, beside one that
+    collects without a pause."""
+    short = 0.5
+    for module in (upkeep, blobs_module, snapshots_module):
+        monkeypatch.setattr(module, "FRESH", short)
+    monkeypatch.setattr(packs_module, "_ASKED_EVERY", short / 4)
+    contents = [f"shared {number}".encode() for number in range(40)]
+    faults: list[Exception] = []
+    removed = 0
+
+    def work(worker: int) -> None:
+        chance = random.Random(worker)
+        for turn in range(25):
+            chosen = chance.sample(contents, 20 if turn % 2 else 3)
+            asked = time.time()
+            lacking = system.control.files.missing(map(digest, chosen))
+            given = [(digest(each), memoryview(each)) for each in chosen if digest(each) in lacking]
+            system.control.files.put_blobs(given)
+            try:
+                name_them(f"run-{worker}-{turn}", chosen)
+            except Exception as error:
+                if time.time() - asked < short / 2:  # else a slow machine let the day pass, and nothing was promised
+                    faults.append(error)
+            if chance.random() < 0.8:
+                with contextlib.suppress(NotFound):
+                    system.control.runs.delete(workspace_id, f"run-{worker}-{turn}")
+
+    def name_them(name: str, chosen: list[bytes]) -> None:
+        tree = Tree(TreeEntry(digest(each), digest(each), len(each)) for each in chosen)
+        assert system.control.files.add_snapshot(workspace_id, tree, []) == []
+        make_run(system, workspace_id, name, tree.id)
+        system.control.files.put_stored(workspace_id, name, {"outputs/x": digest(chosen[0])})
+        system.control.runs.complete(workspace_id, name)
+        for each in system.stores.snapshots.get(tree.id):
+            with system.stores.blobs.open(each.hash) as file:
+                assert digest(file.read()) == each.hash
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        removed += sum(each["count"] for each in system.control.upkeep.collect(False)["collected"])
+    assert faults == []
+    names = [str(run.id) for run in system.stores.runs.find(RunFilter(workspace_id=workspace_id), 1000)[0]]
+    for name in names:
+        if system.stores.files.find(workspace_id, name) == []:
+            continue  # made after its day had passed
+        code = system.stores.snapshots.get(str(system.control.runs.get(workspace_id, name).snapshot_id))
+        assert system.stores.blobs.missing(entry.hash for entry in code) == []
+    assert names and removed > 0

@@ -6,6 +6,7 @@ import hashlib
 import os
 import random
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -212,3 +213,10 @@ def test_what_a_killed_server_left_is_told(home: Path) -> None:
     assert [(each.subject, each.level) for each in found] == [("server", NOTE), ("logs", NOTE)]
     doctor.mended(found[0])
     assert not (home / "server.json").exists()
+
+
+def test_a_port_that_somebody_else_has_by_now_is_told(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        (home / "port").write_text(str(other.getsockname()[1]))
+        assert any("is another's now" in each.what for each in findings(home))
+    assert not any("is another's now" in each.what for each in findings(home))

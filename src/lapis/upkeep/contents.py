@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 
 DATABASE = "lapis.db"
-MADE_AGAIN = frozenset({"cache", "server-environments", "tools", "streams", "work"})  # folders
+MADE_AGAIN = frozenset({"cache", "server-environments", "sources", "tools", "streams", "work"})  # folders
 _OF_THE_MOMENT = frozenset(
     {"server.json", "server.lock", "upkeep.lock", "upkeep.json", "open.html", "port", "restoring"}
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import socket
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
@@ -87,7 +88,7 @@ def _room(home: str) -> Finding:
 def _server(settings: Settings) -> Finding:
     about = json_files.read(settings.address_file)
     if about is None:
-        return Finding("server", OK, "None runs; one starts by itself when it is needed.")
+        return Finding("server", OK, f"None runs; one starts by itself when it is needed.{_port_said(settings.home)}")
     if processes.started(int(about.get("pid", 0))) is not None:
         return Finding("server", OK, f"Release {about.get('version')} runs at {about.get('url')}.")
 
@@ -97,6 +98,21 @@ def _server(settings: Settings) -> Finding:
 
     what = f"{settings.address_file} names a server that is gone: it was killed."
     return Finding("server", NOTE, what, "Nothing: the next one writes its own.", fix)
+
+
+def _port_said(home: str) -> str:
+    """Whether somebody else has the port that links and agents know."""
+    try:
+        with open(os.path.join(home, "port")) as file:
+            port = int(file.read())
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+    except (ValueError, FileNotFoundError):
+        return ""
+    except OSError:
+        return f" Port {port}, which it had, is another's now: it takes a free one, and old links lead nowhere."
+    return ""
 
 
 def _database(home: str) -> Finding:

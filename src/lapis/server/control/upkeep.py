@@ -184,6 +184,9 @@ class Upkeep:
         for entry in _entries(self._home):
             if entry.name.endswith(".part"):
                 found.take(entry.path, before, dry_run)
+        for entry in _entries(os.path.join(self._home, "sources")):
+            if not os.path.exists(os.path.join(entry.path, "lapis")):  # the environment it led to is gone
+                found.take(entry.path, before, dry_run)
         for entry in _entries(os.path.join(self._home, "interactive")):
             if entry.name.split(".")[0] not in alive:
                 found.take(entry.path, before, dry_run)
