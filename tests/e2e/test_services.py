@@ -708,3 +708,24 @@ def test_a_secret_variable_reaches_the_script_and_no_database(
     package.save(str(tmp_path / "package"))
     about = json.loads((tmp_path / "package" / "package.json").read_text())
     assert about["environment_variables"]["DB_PASSWORD"] == canary, "elsewhere nobody could open it"
+
+
+@pytest.mark.full
+def test_the_log_of_a_service_that_prints_for_ever_takes_little_of_the_disk(
+    deploy: Deploy, code: Any, on_shared_server: Home
+) -> None:
+    talks = "import sys\ndef init(): pass\ndef run(data):\n    print((data + ' ') * 200_000)\n    print('said', data)\n"
+    service = deploy(inference=code(talks))
+    for number in range(80):  # some 80 MB
+        service.run(f"{number:04}")
+    until(lambda: "said 0079" in service.get_logs(num_lines=5))
+    home = on_shared_server.path
+
+    def logs() -> list[Path]:
+        return [*home.glob("work/*/std_log.txt"), *home.glob("live/*/*/user_logs/std_log.txt")]
+
+    large = [path for path in logs() if path.stat().st_size > 60e6]
+    assert len(large) == 2  # with the agent and with the server
+    until(lambda: all(path.stat().st_blocks * 512 < 40e6 for path in large))
+    service.run("0099")
+    until(lambda: "said 0099" in service.get_logs(num_lines=5))

@@ -53,6 +53,7 @@ ROUTES: dict[tuple[str, str], tuple[set[str], Any]] = {
     ("POST", LOGIN_PATH): (KEY_IN_BODY, b""),
     ("GET", "/api/v1/about"): (LET_IN, None),
     ("POST", "/api/v1/stop"): (USERS, {}),
+    ("POST", "/api/v1/gc"): (USERS, {"dry_run": True}),
     ("POST", "/api/v1/blobs"): (UPLOADERS, frames.encode({"hashes": []})),
     ("POST", "/api/v1/blobs/missing"): (LET_IN, {"hashes": []}),
     ("PUT", "/api/v1/blobs/{digest}"): (UPLOADERS, b"x"),

@@ -48,6 +48,7 @@ from lapis.domain.launch import Assignment, Launch, Place, Recovery, Work
 from lapis.domain.secrets import masked
 from lapis.domain.settings import WEB
 from lapis.errors import AzureMLException, NotFound, ServiceException, TokenEnded, Unavailable
+from lapis.machine import rotation
 
 LOOK_EVERY = 0.1  # seconds between looks at what the script wrote
 BEAT_EVERY = 5.0  # a sign of life even when there is nothing to tell
@@ -394,6 +395,9 @@ class Agent:
         self.last_report = now
         self.steps = []
         self.others = reply.get("nodes") or []
+        if self.front is not None:  # it never ends, and what the server has need not lie here too
+            rotation.give_up_beginning(self.log, before=reply["positions"].get(f"log:{self.log_name}", 0))
+            rotation.give_up_beginning(os.path.join(self.folder, "agent.log"))
         self.over = reply["state"] in ("Canceled", "Failed", "Completed")
         self.cancel = self.cancel or reply["cancel"] or self.over
         if self.front is not None and reply.get("service"):

@@ -22,6 +22,7 @@ from lapis.cli import (
     services,
     submit,
     sweep,
+    upkeep,
     workspaces,
 )
 from lapis.version import VERSION
@@ -83,6 +84,10 @@ app.command("stop")(server.stop)
 app.command("open")(server.open_page)
 app.command("login")(login.login)
 app.command("logout")(login.logout)
+app.command("gc")(upkeep.collect)
+app.command("backup")(upkeep.back_up)
+app.command("restore")(upkeep.restore)
+app.command("doctor")(upkeep.examine)
 
 run = _group("Submit runs, look at them, follow their logs, get their files.")
 run.command("submit", context_settings={"allow_interspersed_args": False})(submit.submit)

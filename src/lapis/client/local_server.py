@@ -13,6 +13,7 @@ from lapis.client.http_client import Client, Endpoint, vouched
 from lapis.domain import settings as settings_module
 from lapis.domain.settings import Settings
 from lapis.errors import AuthenticationException, ServiceException, Unavailable, UserErrorException
+from lapis.machine import rotation
 from lapis.version import VERSION
 
 _START_LIMIT = 60.0
@@ -169,6 +170,7 @@ def _spawn(settings: Settings, command: list[str], variables: dict[str, str], lo
     """A server process, and where in the log it begins."""
     import subprocess
 
+    rotation.rotate(log_path)
     with open(log_path, "ab") as log:
         process = subprocess.Popen(
             command,

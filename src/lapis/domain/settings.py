@@ -30,6 +30,7 @@ class Settings:
     web: Mapping[str, str]  # what is set about fetching from the network, by its variables: it goes to every agent
     mount: str
     ray_python: str | None
+    keep_runs_days: float  # 0: for ever
 
     @property
     def token_file(self) -> str:
@@ -58,6 +59,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         web={name: environ[name] for name in WEB if environ.get(name)},
         mount=_choice(environ, "LAPIS_MOUNT", AUTO, (AUTO, DOWNLOAD, STREAM)),
         ray_python=environ.get("LAPIS_RAY_PYTHON") or None,
+        keep_runs_days=_number(environ, "LAPIS_KEEP_RUNS_DAYS", 0, 0, 1e6),
     )
 
 

@@ -78,6 +78,15 @@ def prune(root: str, keep_bytes: int, tell: Tell = silent) -> Pruned:
         return _pruned(root, keep_bytes, tell)
 
 
+def over_limit(root: str, keep_bytes: int) -> Pruned:
+    """What `prune` would remove of environments."""
+    files = {each: _files(each.folder) for each in built(root, sizes=False)}
+    taken = _taken_by(root, files.values())
+    gone = too_much(files, keep_bytes) if taken > keep_bytes else []
+    left = _taken_by(root, [files[each] for each in files if each not in gone])
+    return Pruned(tuple(each.hash for each in gone), max(0, taken - left), left)
+
+
 def too_much(files: Mapping[Built, Files], keep_bytes: int) -> list[Built]:
     """Which environments have to go, the one that was used longest ago first."""
     names = Counter(file for each in files.values() for file in each)

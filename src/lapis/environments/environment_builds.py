@@ -284,6 +284,8 @@ def _write(path: str, value: object) -> None:
     temporary = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
     with open(temporary, "w") as file:
         json.dump(value, file)
+        file.flush()
+        os.fsync(file.fileno())  # a run names it, and it is never made again
     os.replace(temporary, path)
 
 

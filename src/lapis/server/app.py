@@ -61,6 +61,7 @@ from lapis.server.control.service_uses import ServiceUses
 from lapis.server.control.services import Services
 from lapis.server.control.stores import open_stores
 from lapis.server.control.sweeps import Sweeps
+from lapis.server.control.upkeep import Upkeep
 from lapis.server.control.waiting import WaitingRuns
 from lapis.server.control.workspaces import Workspaces
 from lapis.server.gate import Gate
@@ -126,6 +127,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], leave: C
         images=Images(stores, contents, builds, sealing, now),
         profiles=Profiles(stores, services, now),
         secrets=Secrets(stores, sealing, now),
+        upkeep=Upkeep(stores, runs, settings, now),
     )
     control.workspaces.ensure_default()
     return System(home, stores, access, tokens, control, reconciler)
@@ -168,7 +170,8 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
         app.add_exception_handler(kind, tell)
     stores = system.stores
     once = Once(app, stores.database, stores.requests, system.access.mark_key(), system.control.lifetime.now)
-    return Gate(Express(once, lambda: stores.database.busy, errors), system, host, errors)
+    express = Express(once, lambda: stores.database.busy, stores.settle, errors)
+    return Gate(express, system, host, errors)
 
 
 def _include_studio(app: FastAPI) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lapis.server.api import runs, snapshots
 from lapis.server.api.errors import Errors
@@ -32,11 +33,15 @@ LANES: dict[str, tuple[int, Callable[..., bytes]]] = {
 _PATTERNS = [(re.compile(re.sub("{[^/]+}", "([^/]+)", path)), *lane) for path, lane in LANES.items()]
 
 _SMALL = 16 << 10  # bytes of a body whose work is not worth a thread
+_SOON = 0.5  # seconds
+_log = logging.getLogger("lapis.server")
 
 
 class Express:
-    def __init__(self, app: ASGIApp, busy: Callable[[], bool], errors: Errors) -> None:
+    def __init__(self, app: ASGIApp, busy: Callable[[], bool], settle: Callable[[], None], errors: Errors) -> None:
         self._app = app
+        self._settle = settle  # waits until what was stored survives a power cut
+        self._settles = False  # it is going to be
         self._busy = busy  # whether a write would have to wait for another one
         self._errors = errors
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="express")
@@ -44,7 +49,8 @@ class Express:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         lane = _lane(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
         if lane is None:
-            await self._app(scope, receive, send)
+            changes = scope["type"] == "http" and scope["method"] not in ("GET", "HEAD")
+            await self._app(scope, receive, self._when_settled(send) if changes else send)
             return
         body = await _read(receive)
         if body is None:
@@ -58,6 +64,8 @@ class Express:
         else:
             loop = asyncio.get_running_loop()
             status, answer = await loop.run_in_executor(self._threads, self._done, *asked)
+        if work is runs.create_from:
+            self._settle_soon()
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer))]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": answer})
@@ -68,6 +76,32 @@ class Express:
         except Exception as error:
             status, body = self._errors.told(error, work.__name__.replace("_", " "))
             return status, json.dumps(body).encode()
+
+    def _settle_soon(self) -> None:
+        """A submit does not wait for the disk: it can be made again, and its script would end with the power anyway.
+
+        Blobs and snapshots are nobody's yet, and a report that ends a run sees to it itself.
+        """
+        if not self._settles:
+            self._settles = True
+            asyncio.get_running_loop().call_later(_SOON, self._threads.submit, self._settle_now)
+
+    def _settle_now(self) -> None:
+        self._settles = False
+        try:
+            self._settle()
+        except OSError:
+            _log.exception("What was submitted is not on the disk yet; it is tried again with the next one")
+
+    def _when_settled(self, send: Send) -> Send:
+        """What changed something is answered when that is on the disk."""
+
+        async def settled_send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                await asyncio.get_running_loop().run_in_executor(self._threads, self._settle)
+            await send(message)
+
+        return settled_send
 
 
 def _lane(path: str) -> tuple[int, Callable[..., bytes], tuple[str, ...]] | None:

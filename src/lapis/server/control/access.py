@@ -155,4 +155,6 @@ def _kept_secret(path: str) -> str:
     with os.fdopen(descriptor, "w") as file:
         fresh = secrets.token_urlsafe(32)
         file.write(fresh)
+        file.flush()
+        os.fsync(file.fileno())
     return fresh

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Iterable
 
 from lapis.domain.data import LOCAL
@@ -26,7 +27,7 @@ class Admission:
         self._data = data
 
     def check_snapshot(self, workspace_id: str, snapshot_id: str | None) -> None:
-        if snapshot_id is not None and not self._stores.snapshots.has(workspace_id, snapshot_id):
+        if snapshot_id is not None and not self._stores.snapshots.ask_for(workspace_id, snapshot_id, time.time()):
             raise UserErrorException(f"The run's snapshot '{snapshot_id[:80]}' is not stored in this workspace.")
 
     def check_uses(self, workspace_id: str, uses: Iterable[tuple[str, ...]]) -> None:

@@ -18,6 +18,7 @@ from lapis.server.control.runs import Runs
 from lapis.server.control.secrets import Secrets
 from lapis.server.control.services import Services
 from lapis.server.control.sweeps import Sweeps
+from lapis.server.control.upkeep import Upkeep
 from lapis.server.control.workspaces import Workspaces
 
 
@@ -40,3 +41,4 @@ class Control:
     images: Images
     profiles: Profiles
     secrets: Secrets
+    upkeep: Upkeep

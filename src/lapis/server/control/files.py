@@ -68,12 +68,11 @@ class Files:
     ) -> list[str]:
         """Keep a snapshot, or say which of its blobs are missing; some may come along."""
         self.put_blobs(blobs, by=by)
-        digests = [entry.hash for entry in tree]
-        if self._stores.snapshots.has(workspace_id, tree.id):
-            return self._stores.blobs.missing(digests)
-        lacking = self._holdings.lacking(by, digests)
-        if not lacking:
-            self._stores.snapshots.add(workspace_id, tree, self._now())
+        digests, snapshots = [entry.hash for entry in tree], self._stores.snapshots
+        known = snapshots.has(workspace_id, tree.id)
+        lacking = self._stores.blobs.missing(digests) if known else self._holdings.lacking(by, digests)
+        if not lacking and not snapshots.ask_for(workspace_id, tree.id, self._now()):
+            snapshots.add(workspace_id, tree, self._now())
         return lacking
 
     def snapshot(self, workspace_id: str, snapshot_id: str) -> Tree:

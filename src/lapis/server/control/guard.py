@@ -29,6 +29,7 @@ from lapis.server.control.runs import NewRun, Runs
 from lapis.server.control.secrets import Secrets
 from lapis.server.control.services import Services
 from lapis.server.control.sweeps import Sweeps
+from lapis.server.control.upkeep import Upkeep
 from lapis.server.control.workspaces import Workspaces
 
 # -- the rights: each raises unless the actor has it. They are given what the call is given, and name what they look at.
@@ -125,6 +126,7 @@ TABLE: Mapping[Callable[..., Any], Right] = {
     Lifetime.is_stopping: let_in,
     Lifetime.about: let_in,
     Lifetime.stop: manage,
+    Upkeep.collect: manage,
     Workspaces.create: manage,
     Workspaces.find: let_in,  # finds those that the actor may read
     Workspaces.get: read,

@@ -100,6 +100,7 @@ class Models:
         growing = [name for name, file in chosen.items() if file.hash is None]
         if growing:
             raise UserErrorException(f"'{growing[0]}' of run {new.run_id} is a log that still grows, and no model.")
+        self._stores.blobs.missing(str(file.hash) for file in chosen.values())  # asked for: they stay if the run goes
         return [{"path": check_path(name), "hash": file.hash, "size": file.size} for name, file in chosen.items()]
 
     def _stored(self, new: NewModel, by: Actor) -> list[dict[str, Any]]:

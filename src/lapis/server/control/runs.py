@@ -391,6 +391,7 @@ class Runs:
         self._tokens.ended(run)
         self._stores.files.seal(run.workspace_id, run.id)
         self._heard.pop(run.id, None)
+        self._stores.database.settle()
 
     # -- reported
 
@@ -422,6 +423,8 @@ class Runs:
                 collected[check_path(kind["name"])] = (*self._stores.blobs.put_bytes(data), str(kind["replaces"]))
             elif what == "file":
                 named[check_path(kind["name"])] = self._stores.blobs.put_bytes(data)
+        if header.get("verdict"):  # its sender keeps all of it until it hears that the run has ended
+            self._stores.files.settle(workspace_id, run_id)
         with self._stores.database.write():  # one commit for all of it
             for stream, offset, data, points in journals:
                 position = self._take_journal(workspace_id, run_id, stream, offset, data, points)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -94,7 +95,7 @@ class Contents:
         return ModelVersion.from_json(view)
 
     def _check_script(self, workspace_id: str, snapshot_id: str | None, entry_script: str | None) -> None:
-        if snapshot_id is None or not self._stores.snapshots.has(workspace_id, snapshot_id):
+        if snapshot_id is None or not self._stores.snapshots.ask_for(workspace_id, snapshot_id, time.time()):
             raise WebserviceException(f"The code of the service (snapshot '{snapshot_id}') is not stored here.")
         paths = [entry.path for entry in self._stores.snapshots.get(snapshot_id)]
         if entry_script not in paths:
@@ -117,7 +118,8 @@ class Contents:
         runtime, definition = self._no_code(model.framework, model.framework_version, files)
         resolved = self._builds.resolve(definition, strict=False)
         empty = Tree([])
-        self._stores.snapshots.add(workspace_id, empty, 0.0)
+        if not self._stores.snapshots.ask_for(workspace_id, empty.id, time.time()):
+            self._stores.snapshots.add(workspace_id, empty, time.time())
         return Content(
             models=models,
             snapshot_id=empty.id,

@@ -10,6 +10,7 @@ from typing import Any
 
 from lapis.domain import service_moves as moves
 from lapis.domain.job import Job, ServedModel, ServicePart
+from lapis.domain.log_names import STD_LOG
 from lapis.domain.run import RunRecord
 from lapis.domain.service import BROKEN, EXPERIMENT, READY, SERVICE_RUN, ServiceRecord, Slot, Version
 from lapis.errors import AzureMLException, NotFound
@@ -70,6 +71,7 @@ class ServiceKeeper:
         if slot.run is None:
             due = slot.restart_at is None or self._steady() >= slot.restart_at
             return self._start(service, name, version, slot) if due else service
+        self._stores.files.give_up_beginning(service.workspace_id, slot.run, STD_LOG)
         run = self._run(service, slot.run)
         if run is None or run.ended:
             return self._ended(service, name, slot, run)

@@ -32,6 +32,11 @@ class Stores:
     blobs: BlobFolder
     requests: RequestStore
 
+    def settle(self) -> None:
+        """Wait until all that was stored is on the disk: blobs before what names them."""
+        self.blobs.settle()
+        self.database.settle()
+
 
 def open_stores(home: str) -> Stores:
     database = Database(os.path.join(home, "lapis.db"))

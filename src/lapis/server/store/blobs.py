@@ -9,33 +9,57 @@ import itertools
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import FileIO
 from typing import BinaryIO
 
 from lapis.domain.packs import SMALL
 from lapis.errors import AzureMLException, NotFound, StorageFull, UserErrorException
+from lapis.machine import on_disk
+from lapis.server.store.collected import Collected
 from lapis.server.store.packs import PackFolder
 
 _PACKED_FROM = 16  # fewer blobs than this that come at once are files of their own
 _HASH = re.compile(r"[0-9a-f]{64}")
 _CHUNK = 1 << 20
+_OF_NOTHING = hashlib.sha256(b"").hexdigest()[2:]
+_MOST_UNSETTLED = 4096  # blobs
+FRESH = 24 * 3600.0  # seconds: what came or was asked for so lately may be named any moment
 _log = logging.getLogger("lapis.server")
 
 
 class BlobFolder:
-    """A blob or a pack is written whole under a name nobody reads, then renamed: what has its name is complete."""
+    """A blob or a pack is written whole under a name nobody reads, then renamed: what has its name is complete.
+
+    Its date says when it came or was last asked for. Whoever is told that a blob is here may name it for a day after,
+    without sending it: `collect` removes what nothing names and nobody asked for since.
+    """
 
     def __init__(self, root: str) -> None:
         self.root = root
         self._incoming = os.path.join(root, "incoming")
         self._made: set[str] = set()
         self._names = itertools.count()
+        self._unsettled: set[str] = set()  # files that may not be on the disk yet
+        self._settling = threading.Lock()
+        self._collecting = threading.Lock()  # between a look at a blob's date and what follows from it
         os.makedirs(self._incoming, exist_ok=True)
         for left in os.listdir(self._incoming):
             _remove(os.path.join(self._incoming, left))  # of a server that was killed: nobody will finish it
         self._packs = PackFolder(os.path.join(root, "packs"))
+
+    def settle(self) -> None:
+        """Wait until every blob that came is on the disk."""
+        with self._settling:
+            fresh, self._unsettled = self._unsettled, set()
+            try:
+                on_disk.settle_all(fresh, self.root)
+            except OSError:
+                self._unsettled |= fresh
+                raise
 
     def path(self, digest: str) -> str:
         if not _HASH.fullmatch(digest):
@@ -43,7 +67,8 @@ class BlobFolder:
         return self._path(digest)
 
     def has(self, digest: str) -> bool:
-        return digest in self._packs or os.access(self.path(digest), os.F_OK)
+        with self._collecting:
+            return self._packs.ask_for(digest) or _asked_for(self.path(digest))
 
     def missing(self, digests: Iterable[str]) -> list[str]:
         """Those that are not here."""
@@ -54,6 +79,7 @@ class BlobFolder:
         return self._packs.names(digests)
 
     def size(self, digest: str) -> int:
+        self.has(digest)
         packed = self._packs.size(digest)
         if packed is not None:
             return packed
@@ -130,12 +156,12 @@ class BlobFolder:
         Many small ones become a pack.
         """
         given = {_checked_hash(data, expected): data for expected, data in blobs}
-        new = [name for name in given if name not in self._packs and not os.access(self._path(name), os.F_OK)]
+        new = self.missing(given)
         small = [(name, given[name]) for name in new if len(given[name]) <= SMALL]
         if len(small) >= _PACKED_FROM:
             temporary = self._temporary()
             with self._cleared(temporary):
-                self._packs.add(small, temporary)
+                self._came(self._packs.add(small, temporary))
         for name in new:
             if name not in self._packs:
                 self._write(name, given[name])
@@ -177,6 +203,7 @@ class BlobFolder:
         temporary = self._temporary()
         with self._cleared(temporary):
             os.link(path, temporary)
+            os.utime(temporary)  # it may not have grown for long, and is named only now
             self.publish(temporary, digest.hexdigest())
         return digest.hexdigest(), size
 
@@ -187,6 +214,28 @@ class BlobFolder:
             os.makedirs(folder, exist_ok=True)
             self._made.add(folder)
         os.replace(temporary, final)
+        self._came(final)
+
+    def _came(self, path: str) -> None:
+        self._unsettled.add(path)
+        if len(self._unsettled) > _MOST_UNSETTLED:  # nobody names them for long
+            self.settle()
+
+    def collect(
+        self, named: Callable[[str], bool], before: float, dry_run: bool, go_on: Callable[[], bool]
+    ) -> list[Collected]:
+        """Remove blobs, packs and unfinished ones that nothing names and nobody asked for since `before`."""
+        loose = Collected("blobs that nothing names")
+        for folder in sorted(os.scandir(self.root), key=lambda entry: entry.name):
+            for entry in os.scandir(folder.path) if len(folder.name) == 2 and go_on() else ():
+                digest = folder.name + entry.name
+                if _HASH.fullmatch(digest) and not named(digest):
+                    loose.take(entry.path, before, dry_run, self._collecting)
+        packed = self._packs.collect(named, before, dry_run, go_on, self._temporary, self._collecting)
+        unfinished = Collected("uploads that were cut off")
+        for entry in os.scandir(self._incoming):
+            unfinished.take(entry.path, before, dry_run, self._collecting)
+        return [loose, packed, unfinished]
 
     def _path(self, digest: str) -> str:
         return f"{self.root}/{digest[:2]}/{digest[2:]}"
@@ -230,6 +279,17 @@ def _from(start: int, chunks: Iterator[bytes]) -> Iterator[bytes]:
         if start < len(chunk):
             yield chunk[start:] if start else chunk
         start = max(0, start - len(chunk))
+
+
+def _asked_for(path: str) -> bool:
+    """Whether it is there; then it counts as new. A power cut leaves names of which not a byte was written."""
+    try:
+        found = os.stat(path)
+        if found.st_mtime < time.time() - FRESH / 2:
+            os.utime(path)
+    except FileNotFoundError:
+        return False
+    return found.st_size > 0 or path.endswith(_OF_NOTHING)
 
 
 def _checked_hash(data: bytes | memoryview, expected: str | None) -> str:

@@ -13,12 +13,17 @@ from sqlalchemy import Connection, create_engine, event, text
 from sqlalchemy.exc import DatabaseError
 
 from lapis.errors import AzureMLException, Conflict, StorageFull
+from lapis.machine import on_disk
 
+_DAMAGE = ("malformed", "is not a database", "database corruption", "unsupported file format")  # SQLite's words
 HEAD = "0005"  # the newest migration; a test holds it equal to Alembic's own idea
 
 
 class Database:
-    """One SQLite file in WAL mode: many readers, one writer at a time, a commit that survives kill -9."""
+    """One SQLite file in WAL mode: many readers, one writer at a time, a commit that survives kill -9.
+
+    A commit does not wait for the disk. What is to survive a power cut is told to `settle`, once for many commits.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -26,6 +31,8 @@ class Database:
         self._writer: Connection | None = None
         self._writes: int | None = None  # the thread that does
         self._afterwards: list[Callable[[], object]] = []  # once what it writes is committed
+        self._commits = self._settled = 0
+        self._settling = threading.Lock()
         os.makedirs(os.path.dirname(path), exist_ok=True)
         self._engine = create_engine(
             f"sqlite:///{path}",
@@ -36,6 +43,7 @@ class Database:
         )
         event.listen(self._engine, "connect", _configure)
         self._upgrade()
+        on_disk.settle(os.path.dirname(path))
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -68,6 +76,7 @@ class Database:
                 afterwards = self._afterwards = list[Callable[[], object]]()
                 yield connection
                 driver.commit()
+                self._commits += 1
             finally:
                 self._writes = None
                 driver.rollback()  # nothing, if it was committed
@@ -83,6 +92,18 @@ class Database:
             self._afterwards.append(work)
         else:
             work()
+
+    def settle(self) -> None:
+        """Wait until everything that was committed is on the disk. Whoever comes meanwhile waits for the same.
+
+        Commits are in the log, or in the database: that SQLite brings to the disk itself before it begins the log anew.
+        """
+        wanted = self._commits
+        with self._settling:
+            if self._settled < wanted:
+                reached = self._commits
+                on_disk.settle(f"{self.path}-wal")
+                self._settled = reached
 
     @property
     def busy(self) -> bool:
@@ -155,6 +176,11 @@ def _clear_errors(path: str) -> Iterator[None]:
             raise StorageFull(
                 f"The disk that holds {path} is full ({said}). Free some space; what was not acknowledged is kept by "
                 "its sender and comes again."
+            ) from error
+        if any(each in said for each in _DAMAGE):
+            raise AzureMLException(
+                f"The database {path} is damaged ({said}). `lapis doctor` says how; `lapis stop` and `lapis doctor "
+                "--fix` save what can be read, or `lapis restore` brings a backup back."
             ) from error
         if "readonly" in said or "unable to open" in said:
             raise AzureMLException(

@@ -16,7 +16,9 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from lapis.domain.run_file import RunFile, beside, stored_beside
 from lapis.domain.tree import resolve_under
 from lapis.errors import NotFound, StorageFull
+from lapis.machine import on_disk, rotation, whole_files
 from lapis.server.store.blobs import BlobFolder
+from lapis.server.store.collected import size_of
 from lapis.server.store.database import Database
 from lapis.server.store.tables import run_files, runs
 
@@ -128,12 +130,25 @@ class FileStore:
         if file.hash:
             return self._blobs.read(file.hash, start)
         try:
-            return _chunks(open(self._path(workspace_id, run_id, growing), "rb"), start)
+            live = open(self._path(workspace_id, run_id, growing), "rb")
+            return _chunks(live, max(start, rotation.first_byte(live.fileno())))
         except FileNotFoundError:  # it grew a moment ago and was sealed meanwhile
             fresh = self.get(workspace_id, run_id, file.name)
             if fresh.hash is None:
                 raise NotFound(f"The bytes of '{file.name}' of run {run_id} are not there any more.") from None
             return self._blobs.read(fresh.hash, start)
+
+    def settle(self, workspace_id: str, run_id: str) -> None:
+        """Wait until all that a run handed over is on the disk: what grows, and blobs."""
+        for folder, _, names in os.walk(os.path.join(self._live, workspace_id, run_id)):
+            for name in names:
+                on_disk.settle(os.path.join(folder, name))
+        self._blobs.settle()
+
+    def give_up_beginning(self, workspace_id: str, run_id: str, name: str) -> None:
+        """Of a log that never ends only the last part is kept. Positions in it stay what they are."""
+        with self._appending:
+            rotation.give_up_beginning(self._path(workspace_id, run_id, name))
 
     def seal(self, workspace_id: str, run_id: str) -> None:
         """The run has ended: what grew becomes blobs. May be repeated after a crash half way."""
@@ -145,6 +160,7 @@ class FileStore:
                 for leaf in names:
                     path = os.path.join(folder, leaf)
                     name = os.path.relpath(path, root).replace(os.sep, "/")
+                    _close_gap(path)
                     digest, size = self._blobs.adopt(path)
                     with self._database.write() as connection:
                         pk = _run_pk(connection, workspace_id, run_id)
@@ -154,7 +170,9 @@ class FileStore:
                             .where((run_files.c.name == name) | (run_files.c.alias_of == name))
                             .values(hash=digest, size=size)
                         )
-            shutil.rmtree(root, ignore_errors=True)
+            self._blobs.settle()
+            self._database.settle()
+            shutil.rmtree(root, ignore_errors=True)  # only now: until then a power cut finds the one or the other
 
     def unsealed(self) -> list[tuple[str, str]]:
         return [
@@ -162,6 +180,10 @@ class FileStore:
             for workspace_id in os.listdir(self._live)
             for run_id in os.listdir(os.path.join(self._live, workspace_id))
         ]
+
+    def size_of_live(self, workspace_id: str, run_id: str) -> int:
+        """What its growing files take on the disk."""
+        return size_of(os.path.join(self._live, workspace_id, run_id))
 
     def forget(self, workspace_id: str, run_id: str) -> None:
         shutil.rmtree(os.path.join(self._live, workspace_id, run_id), ignore_errors=True)
@@ -206,6 +228,18 @@ class FileStore:
         if row is None:
             raise NotFound(f"Run {run_id} has no file named '{name}'. get_file_names() lists what it has.")
         return _to_file(row)
+
+
+def _close_gap(path: str) -> None:
+    """What was given up of a log is no part of the file that stays."""
+    with open(path, "rb") as file:
+        first = rotation.first_byte(file.fileno())
+        if not first:
+            return
+        with whole_files.replacing(path) as draft, open(draft, "wb") as kept:
+            kept.write(f"[Lapis: the first {first:,} bytes of this log were given up]\n".encode())
+            file.seek(first)
+            shutil.copyfileobj(file, kept, 1 << 20)
 
 
 def _chunks(file: BinaryIO, start: int) -> Iterator[bytes]:

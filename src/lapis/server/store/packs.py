@@ -5,13 +5,18 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Iterable, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from lapis.domain import packs
 from lapis.errors import AzureMLException
+from lapis.machine import on_disk
+from lapis.server.store.collected import Collected
 
 _AT_ONCE = 512  # buffers in one write; the system's limit is 1024
+_ASKED_EVERY = 6 * 3600.0  # seconds after which it is noted again that a pack was asked for
 _log = logging.getLogger("lapis.server")
 
 
@@ -22,6 +27,7 @@ class PackFolder:
     def __init__(self, root: str) -> None:
         self.root = root
         self._pack_of: dict[str, str] = {}
+        self._asked: dict[str, float] = {}  # when it was noted last that a pack was asked for, by the monotonic clock
         self._places = lru_cache(maxsize=32)(self._read_places)
         os.makedirs(root, exist_ok=True)
         for name in os.listdir(root):
@@ -33,6 +39,20 @@ class PackFolder:
 
     def __contains__(self, digest: str) -> bool:
         return digest in self._pack_of
+
+    def ask_for(self, digest: str) -> bool:
+        """Whether a pack holds it; then the pack counts as new."""
+        name = self._pack_of.get(digest)
+        if name is None:
+            return False
+        if time.monotonic() - self._asked.get(name, -_ASKED_EVERY) >= _ASKED_EVERY:
+            try:
+                os.utime(os.path.join(self.root, name))
+            except FileNotFoundError:
+                self._pack_of.pop(digest, None)
+                return False
+            self._asked[name] = time.monotonic()
+        return True
 
     def names(self, digests: Iterable[str]) -> list[str]:
         """The packs that hold these blobs, as far as packs do."""
@@ -62,8 +82,9 @@ class PackFolder:
             raise self._damaged(name, digest)
         return content
 
-    def add(self, blobs: Sequence[tuple[str, memoryview]], temporary: str) -> None:
-        """Store blobs whose hashes were checked, all of them or none; `temporary` is a path to write them to first."""
+    def add(self, blobs: Sequence[tuple[str, memoryview]], temporary: str) -> str:
+        """Store blobs whose hashes were checked, all of them or none; `temporary` is a path to write them to first.
+        Gives the path of the pack."""
         header = packs.header(blobs)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
@@ -72,8 +93,54 @@ class PackFolder:
             os.close(descriptor)
         # named after what it holds: the same blobs sent twice are the same pack
         name = hashlib.sha256(header).hexdigest()[:32] + ".pack"
-        os.replace(temporary, os.path.join(self.root, name))
+        path = os.path.join(self.root, name)
+        os.replace(temporary, path)
+        self._asked[name] = time.monotonic()
         self._learn(name, [digest for digest, _ in blobs])
+        return path
+
+    def collect(
+        self,
+        named: Callable[[str], bool],
+        before: float,
+        dry_run: bool,
+        go_on: Callable[[], bool],
+        temporary: Callable[[], str],
+        alone: threading.Lock,
+    ) -> Collected:
+        """Remove packs of which nothing is named. One of which less than half is left gives way to a smaller one."""
+        found = Collected("packs of blobs that nothing names")
+        for name in [each for each in os.listdir(self.root) if go_on()]:
+            path = os.path.join(self.root, name)
+            try:
+                places = dict(self._read_places(name))
+                if os.stat(path).st_mtime >= before:
+                    continue
+            except (OSError, ValueError):
+                continue  # damaged: doctor tells of it
+            kept = {digest: place for digest, place in places.items() if named(digest)}
+            left, all_of_it = (sum(size for _, size in each.values()) for each in (kept, places))
+            if len(kept) == len(places) or (kept and 2 * left > all_of_it):
+                continue
+            with alone:
+                if os.stat(path).st_mtime >= before:
+                    continue  # somebody asked for it just now
+                if kept and not dry_run:
+                    contents = [(digest, memoryview(self.read(digest) or b"")) for digest in kept]
+                    on_disk.settle_all([self.add(contents, temporary())], self.root)  # before the other one goes
+                found.take(path, before, dry_run)
+                found.bytes -= left
+                if not dry_run:
+                    found.freed -= left
+                    self._forget(name, places)
+        return found
+
+    def _forget(self, name: str, hashes: Iterable[str]) -> None:
+        for digest in hashes:
+            if self._pack_of.get(digest) == name:
+                del self._pack_of[digest]
+        self._asked.pop(name, None)
+        self._places.cache_clear()
 
     def _learn(self, name: str, hashes: Iterable[str]) -> None:
         self._pack_of.update(dict.fromkeys(hashes, name))
