@@ -67,8 +67,7 @@ def recorded(home: Home, tmp_path: Path) -> Iterator[tuple[Home, Path]]:
 
 
 def content(stores: Stores, hash: str) -> bytes:
-    with stores.blobs.open(hash) as file:
-        return file.read()
+    return stores.blobs.read_whole(hash)
 
 
 def whole_session(session: Session) -> None:

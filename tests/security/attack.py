@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -61,8 +60,8 @@ class Site:
         self.foreign: Run = Experiment(self.elsewhere, "site").start_logging(snapshot_directory=None)
         access = Access(str(home.path))
         self.user, self.viewer = access.user_token, access.viewer_key
-        self.token = access.run_token("run", workspace._workspace_id, self.run.id, time.time() + 600)
-        self.stranger = access.run_token("run", self.elsewhere._workspace_id, self.foreign.id, time.time() + 600)
+        self.token = access.run_token("run", workspace._workspace_id, self.run.id)
+        self.stranger = access.run_token("run", self.elsewhere._workspace_id, self.foreign.id)
         self.api = f"/api/v1/workspaces/{workspace._workspace_id}"
         self.runs = f"{self.api}/runs/{self.run.id}"
         self.pages = f"/studio/{workspace._workspace_id}/runs/{self.run.id}"

@@ -14,6 +14,7 @@ import pytest
 import lapis
 from azureml.core import Dataset, Datastore, Experiment, ScriptRunConfig, Workspace
 from azureml.exceptions import UserErrorException
+from lapis.environments import indexes
 from lapis.testing import Home
 from tests.security.attack import Site
 from tests.web import Page, Web
@@ -126,6 +127,8 @@ def test_class_25_another_user_of_this_machine_neither_reads_nor_plants_anything
 
 
 def test_class_26_a_public_package_never_stands_in_for_a_private_one() -> None:
-    """The attack itself, with two indexes, is in tests/environments; this keeps the strategy that allows it out."""
-    for source in Path(lapis.__file__).parent.rglob("*.py"):
-        assert "unsafe-best-match" not in source.read_text(), source
+    """The attack itself, with two real indexes, is in tests/environments/test_indexes.py."""
+    private = "https://packages.company.example/simple"
+    _, variables = indexes.arranged(["--extra-index-url", private, "pandas"], {})
+    assert variables["UV_INDEX"] == private, "asked before the public one"
+    assert "UV_INDEX_STRATEGY" not in variables, "uv's own: the first index that knows a name decides"

@@ -8,7 +8,6 @@ import os
 import random
 import re
 import socket
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -43,15 +42,15 @@ class Prey(NamedTuple):
 
     def tokens(self) -> dict[str, str | None]:
         """Of runs that are under way: what was shot at may have ended those of before."""
-        access, soon = Access(str(self.home.path)), time.time() + 600
+        access = Access(str(self.home.path))
         mine = Experiment(self.fuzzed, "prey").start_logging(snapshot_directory=None)
         theirs = Experiment(self.elsewhere, "prey").start_logging(snapshot_directory=None)
         return {
             "user": access.user_token,
             "viewer": access.viewer_key,
-            "run": access.run_token("run", self.fuzzed._workspace_id, mine.id, soon),
-            "agent": access.run_token("agent", self.fuzzed._workspace_id, mine.id, soon),
-            "stranger": access.run_token("run", self.elsewhere._workspace_id, theirs.id, soon),
+            "run": access.run_token("run", self.fuzzed._workspace_id, mine.id),
+            "agent": access.run_token("agent", self.fuzzed._workspace_id, mine.id),
+            "stranger": access.run_token("run", self.elsewhere._workspace_id, theirs.id),
             "wrong": "lapis.W10.0000",
             "odd": "\u00e9\u00ff",
             "nobody": None,

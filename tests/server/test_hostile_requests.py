@@ -373,7 +373,7 @@ def test_a_fault_that_nobody_foresaw_shows_a_number_and_the_log_says_what_it_was
         raise RuntimeError(f"SELECT secret FROM {served.system.home}")
 
     runs = served.system.control.runs
-    monkeypatch.setattr(served.system.stores.runs, "children", fail)
+    monkeypatch.setattr(served.system.stores.files, "put", fail)
     monkeypatch.setattr(served.system.stores.runs, "find", fail)
     run_id = served.begin_mine()
     verdict = {"ends": {}, "verdict": {"state": "Failed", "reason": "r"}}

@@ -103,7 +103,7 @@ def test_what_nothing_names_goes_and_what_anything_names_stays(system: System, w
     assert blobs.missing([digest(b"nobody's"), digest(b"print(2)")]) == [digest(b"nobody's"), digest(b"print(2)")]
     assert blobs.missing(map(digest, (b"weights", b"output", b"print(1)"))) == []
     assert [entry.path for entry in system.stores.snapshots.get(code)] == ["0.py"]
-    assert not system.stores.snapshots.ask_for(lost, time.time())
+    assert not system.stores.snapshots.ask_for(workspace_id, lost, time.time())
     assert collected(system) == {}
 
 
@@ -163,8 +163,7 @@ def test_a_pack_of_which_little_is_named_gives_way_to_a_smaller_one(system: Syst
     (found,) = [each for each in system.control.upkeep.collect(False)["collected"] if each["what"].startswith("packs")]
     assert found["count"] == 1
     assert blobs.missing(map(digest, packed)) == [digest(each) for each in packed if each != packed[7]]
-    with blobs.open(digest(packed[7])) as file:
-        assert file.read() == packed[7]
+    assert blobs.read_whole(digest(packed[7])) == packed[7]
 
 
 def test_runs_go_after_their_time_with_all_they_had_unless_kept(
@@ -294,8 +293,7 @@ def test_nothing_that_is_named_is_lost_while_it_is_collected_all_the_time(
         system.control.files.put_stored(workspace_id, name, {"outputs/x": digest(chosen[0])})
         system.control.runs.complete(workspace_id, name)
         for each in system.stores.snapshots.get(tree.id):
-            with system.stores.blobs.open(each.hash) as file:
-                assert digest(file.read()) == each.hash
+            assert digest(system.stores.blobs.read_whole(each.hash)) == each.hash
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     for thread in threads:

@@ -117,21 +117,6 @@ def _inside(value: Any) -> Iterable[Any]:
     return value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
 
 
-def read_json(what: str, body: bytes) -> Any:
-    """The value that a body holds, within JSON_DEPTH."""
-    import json
-
-    try:
-        value = json.loads(body)
-    except RecursionError:
-        raise UserErrorException(f"{what} is nested more than {JSON_DEPTH} levels deep.") from None
-    except ValueError as error:
-        raise UserErrorException(f"{what} is not JSON: {error}.") from None
-    if body.count(b"[") + body.count(b"{") > JSON_DEPTH:  # fewer cannot be nested as deep
-        check_depth(what, value)
-    return value
-
-
 def too_large(what: str, most: int) -> TooLarge:
     return TooLarge(f"{what} can be at most {in_bytes(most)} long.")
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import re
+from math import isfinite
 from typing import Any
 
 from lapis.domain.limits import JSON_DEPTH as DEEPEST
+from lapis.domain.limits import shown
 from lapis.errors import UserErrorException
 
 LARGEST = 2**63 - 1  # what a database and other languages take for a whole number
 _HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
-_MANY_DIGITS = re.compile("[0-9]{19}")
+_ODD_NUMBER = re.compile("[0-9]{19}|NaN|Infinity|[eE][+]?[0-9]{3}")  # may be one, or part of a text
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
@@ -24,11 +26,9 @@ def decode(body: bytes | bytearray | memoryview) -> Any:
     raw = bytes(body)
     try:
         text = raw.decode()
+        value = json.loads(text)
     except UnicodeDecodeError:
         raise UserErrorException("The request cannot be read: it is not UTF-8.") from None
-    decoder = _WITH_LARGE_NUMBERS if _MANY_DIGITS.search(text) else _DECODER
-    try:
-        value = decoder.decode(text)
     except RecursionError:
         raise _too_deep() from None
     except ValueError as fault:
@@ -37,6 +37,8 @@ def decode(body: bytes | bytearray | memoryview) -> Any:
         raise _too_deep()
     if _HALF_CHARACTER.search(text) and _has_half_characters(value):
         raise UserErrorException("The request cannot be read: a text in it holds half a character (a lone surrogate).")
+    if _ODD_NUMBER.search(text):
+        _check_numbers("", value)
     return value
 
 
@@ -44,27 +46,23 @@ def _too_deep() -> UserErrorException:
     return UserErrorException(f"The request cannot be read: it is nested more than {DEEPEST} levels deep.")
 
 
-def _no_constant(name: str) -> Any:
-    raise UserErrorException(f"The request cannot be read: {name} is no number in JSON.")
-
-
-def _bounded_float(digits: str) -> float:
-    value = float(digits)
-    if value in (float("inf"), float("-inf")):
-        raise UserErrorException(f"The request cannot be read: the number {digits[:40]} is too large.")
-    return value
-
-
-def _bounded_int(digits: str) -> int:
-    if len(digits) > 20 or abs(int(digits)) > LARGEST:
-        raise UserErrorException(f"The request cannot be read: the number {digits[:40]} is too large.")
-    return int(digits)
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_bounded_float)
-_WITH_LARGE_NUMBERS = json.JSONDecoder(
-    parse_constant=_no_constant, parse_float=_bounded_float, parse_int=_bounded_int
-)  # apart: a call for each number would be felt in a list of many files
+def _check_numbers(place: str, value: Any) -> None:
+    """Raise for a number that nobody can keep, and say where it stands."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            _check_numbers(f"{place}.{name}" if place else name, item)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _check_numbers(f"{place}[{index}]", item)
+    elif isinstance(value, int) and abs(value) > LARGEST:
+        raise UserErrorException(
+            f"The request cannot be read: {place[:200] or 'it'} is {shown(value)}, more than a whole number can be "
+            f"(at most {LARGEST})."
+        )
+    elif isinstance(value, float) and not isfinite(value):
+        raise UserErrorException(
+            f"The request cannot be read: {place[:200] or 'it'} is {value}, and no number in JSON."
+        )
 
 
 def _may_be_deep(raw: bytes) -> bool:

@@ -50,15 +50,16 @@ class Express:
         lane = _lane(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
         if lane is None:
             changes = scope["type"] == "http" and scope["method"] not in ("GET", "HEAD")
-            await self._app(scope, receive, self._when_settled(send) if changes else send)
+            await self._app(scope, receive, self._when_settled(scope, send) if changes else send)
             return
         body = await _read(receive)
         if body is None:
             return  # whoever sent it has gone: a part of a report is no report
         success, work, names = lane
         asked = (success, work, (scope[CONTROL], *names, body))
-        light = scope[ACTOR].kind == "user" and len(body) <= _SMALL  # an agent's last report seals logs
+        light = scope[ACTOR].kind == "user" and len(body) <= _SMALL  # an agent's report may be its last
         light = light and b'"mpi"' not in body  # Open MPI may have to be installed first
+        light = light and b'"verdict"' not in body  # the last report of a run seals logs and waits for the disk
         if light and not self._busy():
             status, answer = self._done(*asked)  # done in a millisecond: handing it to a thread would cost as much
         else:
@@ -66,9 +67,7 @@ class Express:
             status, answer = await loop.run_in_executor(self._threads, self._done, *asked)
         if work is runs.create_from:
             self._settle_soon()
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer))]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": answer})
+        await _answer(send, status, answer)
 
     def _done(self, success: int, work: Callable[..., bytes], asked: tuple[Any, ...]) -> tuple[int, bytes]:
         try:
@@ -93,13 +92,21 @@ class Express:
         except OSError:
             _log.exception("What was submitted is not on the disk yet; it is tried again with the next one")
 
-    def _when_settled(self, send: Send) -> Send:
-        """What changed something is answered when that is on the disk."""
+    def _when_settled(self, scope: Scope, send: Send) -> Send:
+        """What changed something is answered when that is on the disk; if it cannot get there, that is the answer."""
+        refused = False
 
         async def settled_send(message: Message) -> None:
+            nonlocal refused
             if message["type"] == "http.response.start":
-                await asyncio.get_running_loop().run_in_executor(self._threads, self._settle)
-            await send(message)
+                try:
+                    await asyncio.get_running_loop().run_in_executor(self._threads, self._settle)
+                except OSError as error:
+                    refused = True
+                    status, body = self._errors.told(error, f"{scope['method']} {scope['path']}")
+                    await _answer(send, status, json.dumps(body).encode())
+            if not refused:
+                await send(message)
 
         return settled_send
 
@@ -110,6 +117,12 @@ def _lane(path: str) -> tuple[int, Callable[..., bytes], tuple[str, ...]] | None
         if found is not None:
             return success, work, found.groups()
     return None
+
+
+async def _answer(send: Send, status: int, body: bytes) -> None:
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 async def _read(receive: Receive) -> bytes | bytearray | None:
