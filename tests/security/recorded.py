@@ -34,11 +34,13 @@ def recording() -> Iterator[list[Asked]]:
     kept: list[Asked] = []
     once = Client._once
 
-    def noted(self: Client, wire: Any, method: str, target: str, token: str, data: Any, *rest: Any) -> Any:
+    def noted(
+        self: Client, wire: Any, method: str, target: str, token: str, identity: str, data: Any, *rest: Any
+    ) -> Any:
         parts = urlsplit(target)
         body = b"".join(data[0]()) if isinstance(data, tuple) else bytes(data or b"")
         kept.append(Asked(method, parts.path, tuple(parse_qsl(parts.query)), body))
-        return once(self, wire, method, target, token, data, *rest)
+        return once(self, wire, method, target, token, identity, data, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Client, "_once", noted)

@@ -72,7 +72,7 @@ ABSURD: list[tuple[str, str, Any, str]] = [
     ("POST", WS + "/runs", job(arguments=["x" * (limits.WORD + 1)]), "arguments"),
     ("POST", WS + "/runs", job(arguments=["x"] * (limits.ITEMS + 1)), "arguments"),
     ("POST", WS + "/runs", job(distribution={"kind": "mpi", "processes_per_node": HUGE}), "processes_per_node"),
-    ("POST", WS + "/runs", search(max_total=HUGE), "max_total_runs"),
+    ("POST", WS + "/runs", search(max_total=HUGE), "max_total"),
     ("POST", WS + "/runs", search(max_minutes=HUGE), "max_duration_minutes"),
     ("POST", WS + "/runs", sampled("RANDOM", {"x": ["choice", [[1] * (limits.CHOICES + 1)]]}), "choice() of parameter"),
     ("POST", WS + "/runs", sampled("RANDOM", {"x": ["randint", [HUGE]]}), "upper of randint"),

@@ -170,7 +170,8 @@ def test_runs_go_after_their_time_with_all_they_had_unless_kept(
     system: System, workspace_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     control, real = system.control, system.control.runs._now
-    monkeypatch.setattr(control.runs, "_now", lambda: real() - 40 * 24 * 3600)
+    for part in (control.runs, control.runs.endings):
+        monkeypatch.setattr(part, "_now", lambda: real() - 40 * 24 * 3600)
     for name in ("old", "tagged", "modelled", "parent"):
         make_run(system, workspace_id, name, tags={"keep": None} if name == "tagged" else {})
         system.stores.blobs.put_bytes(name.encode())
@@ -180,7 +181,8 @@ def test_runs_go_after_their_time_with_all_they_had_unless_kept(
     make_run(system, workspace_id, "child", parent_id="parent")
     control.runs.complete(workspace_id, "child")
     control.models.register(workspace_id, NewModel(name="m", run_id="modelled", path="outputs/x"))
-    monkeypatch.setattr(control.runs, "_now", real)
+    for part in (control.runs, control.runs.endings):
+        monkeypatch.setattr(part, "_now", real)
     make_run(system, workspace_id, "young")
     control.runs.complete(workspace_id, "young")
     grow_old(system)
