@@ -38,9 +38,10 @@ def recording() -> Iterator[list[Asked]]:
         self: Client, wire: Any, method: str, target: str, token: str, identity: str, data: Any, *rest: Any
     ) -> Any:
         parts = urlsplit(target)
+        data = more[2]
         body = b"".join(data[0]()) if isinstance(data, tuple) else bytes(data or b"")
         kept.append(Asked(method, parts.path, tuple(parse_qsl(parts.query)), body))
-        return once(self, wire, method, target, token, identity, data, *rest)
+        return once(self, wire, method, target, *more)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Client, "_once", noted)
