@@ -34,9 +34,7 @@ def recording() -> Iterator[list[Asked]]:
     kept: list[Asked] = []
     once = Client._once
 
-    def noted(
-        self: Client, wire: Any, method: str, target: str, token: str, identity: str, data: Any, *rest: Any
-    ) -> Any:
+    def noted(self: Client, wire: Any, method: str, target: str, *more: Any) -> Any:
         parts = urlsplit(target)
         data = more[2]
         body = b"".join(data[0]()) if isinstance(data, tuple) else bytes(data or b"")
