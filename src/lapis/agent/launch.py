@@ -11,7 +11,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from lapis.machine import json_files, networks, processes
@@ -20,9 +20,17 @@ _ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of Linux' prctl
 
 
 def start(
-    argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, folder: str, network: str = ""
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    cwd: str,
+    log: str,
+    folder: str,
+    network: str = "",
+    enter: Callable[[], None] = lambda: None,
 ) -> None:
     """Start the script and return once `process.json` (or, if it could not start, `exit.json`) is there.
+
+    `enter` is the last that the script's process does before it becomes the script.
 
     An agent that was killed at this point leaves a keeper that is about to write one of them: its script is the one.
     """
@@ -38,7 +46,7 @@ def start(
     if keeper == 0:
         try:
             os.close(ready)
-            _keep(argv, environment, cwd, log, folder, network, tell)
+            _keep(argv, environment, cwd, log, folder, network, enter, tell)
         finally:
             os._exit(70)
     os.close(tell)
@@ -88,8 +96,9 @@ def wait_for_end(keepers: Sequence[Mapping[str, Any]], seconds: float) -> None:
 
 
 def _keep(
-    argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, folder: str, network: str, tell: int
-) -> NoReturn:
+    argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, folder: str, network: str,
+    enter: Callable[[], None], tell: int,
+) -> NoReturn:  # fmt: skip
     os.setsid()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # whoever ends the script's tree must not end its witness
@@ -98,7 +107,7 @@ def _keep(
     fault_read, fault_write = os.pipe()  # closed by a successful exec
     script = os.fork()
     if script == 0:
-        _become_script(argv, environment, cwd, log, network, fault_write)
+        _become_script(argv, environment, cwd, log, network, enter, fault_write)
     os.close(fault_write)
     with os.fdopen(fault_read, "rb") as faults:
         fault = faults.read().decode("utf-8", "replace")
@@ -141,8 +150,9 @@ def _keep(
 
 
 def _become_script(
-    argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, network: str, fault: int
-) -> NoReturn:
+    argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, network: str, enter: Callable[[], None],
+    fault: int,
+) -> NoReturn:  # fmt: skip
     try:
         os.setpgid(0, 0)
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -152,9 +162,10 @@ def _become_script(
         os.dup2(output, 2)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
-        os.chdir(cwd)
         if network:
             networks.enter(network)
+        enter()
+        os.chdir(cwd)
         os.execvpe(argv[0], list(argv), dict(environment))
     except BaseException as error:
         what = f"{argv[0]}: {error.strerror}" if isinstance(error, OSError) and error.strerror else repr(error)

@@ -30,6 +30,8 @@ class Settings:
     web: Mapping[str, str]  # what is set about fetching from the network, by its variables: it goes to every agent
     mount: str
     ray_python: str | None
+    isolation: str
+    open_folders: tuple[str, ...]  # that code of runs may use as the server may
 
     @property
     def token_file(self) -> str:
@@ -58,6 +60,8 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         web={name: environ[name] for name in WEB if environ.get(name)},
         mount=_choice(environ, "LAPIS_MOUNT", AUTO, (AUTO, DOWNLOAD, STREAM)),
         ray_python=environ.get("LAPIS_RAY_PYTHON") or None,
+        isolation=_choice(environ, "LAPIS_ISOLATION", "auto", ("auto", "required", "off")),
+        open_folders=_folders(environ, "LAPIS_OPEN_FOLDERS"),
     )
 
 
@@ -76,6 +80,14 @@ def _number(environ: Mapping[str, str], name: str, default: float, low: float, h
     if not low <= value <= high:
         raise UserErrorException(f"{name}={text!r} cannot be used: a number from {low:g} to {high:g} is needed.")
     return value
+
+
+def _folders(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
+    found = tuple(filter(None, (environ.get(name) or "").split(os.pathsep)))
+    wrong = [path for path in found if not os.path.isabs(path)]
+    if wrong:
+        raise UserErrorException(f"{name} cannot be used: {wrong[0]!r} is not a whole path.")
+    return found
 
 
 def _choice(environ: Mapping[str, str], name: str, default: str, known: tuple[str, ...]) -> str:

@@ -12,12 +12,12 @@ import tempfile
 import time
 from dataclasses import replace
 
-from lapis.environments import in_use, package_facts, uv
+from lapis.environments import contained, in_use, package_facts, uv
 from lapis.environments.build import install_packages
 from lapis.environments.values import Lock, Recipe
 from lapis.environments.versions import version
 from lapis.errors import UserErrorException
-from lapis.machine import commands, open_mpi
+from lapis.machine import apart, commands, open_mpi
 from lapis.machine.commands import Canceled, Tell
 from lapis.machine.interpreters import Interpreter
 from lapis.machine.system_packages import COMPILER, command_for
@@ -178,9 +178,9 @@ def _compile(
             raise UserErrorException(f"The tools to compile Horovod could not be installed: {_last(tools.complaints)}")
         command = [python, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-cache-dir"]
         command += ["--no-binary", "horovod", f"horovod=={package_facts.HOROVOD}", "-w", os.path.join(place, "made")]
-        done = commands.run(
-            command, _surroundings(workshop, frameworks), place, commands.silent, wanted_no_more, keep_open
-        )
+        variables = _surroundings(workshop, frameworks)
+        command = contained.command(command, root, apart.named_by(os.environ), [place])
+        done = commands.run(command, variables, place, commands.silent, wanted_no_more, keep_open)
         made = glob.glob(os.path.join(place, "made", "*.whl"))
         if not done.ok or not made:
             log = os.path.join(store, f"{name}.log")

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from lapis.domain import settings
+from lapis.environments import contained
 from lapis.errors import UserErrorException
 from lapis.machine import commands, uv
 from lapis.machine.commands import Canceled, Said, Tell
@@ -69,6 +70,8 @@ def run(
     command = [find(), *arguments]
     if image:
         command = _in_container(image, command, environment, root)
+    else:
+        command = contained.building(command, root, environment, root)
     return commands.run(command, environment, root, tell, canceled, keep_open)
 
 

@@ -15,6 +15,12 @@ from lapis.sdk.workspace.workspace import Workspace
 from lapis.testing.server import Home
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _open_tmp_path(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Scripts of tests write to `tmp_path`, so that tests can wait for them, however far apart from it they run."""
+    os.environ.setdefault("LAPIS_OPEN_FOLDERS", str(tmp_path_factory.getbasetemp()))
+
+
 @pytest.fixture(scope="session")
 def shared_home() -> Iterator[Home]:
     """One server for all tests that do not hurt it."""

@@ -1,0 +1,155 @@
+"""What the processes of a run may reach of this machine: what is theirs to write, what they read, and nothing of ours.
+
+Job and token of the agent, the verdict and other runs' folders are never among it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from lapis.agent.crew import Member
+from lapis.agent.objects import stand_in
+from lapis.domain import settings
+from lapis.domain.job import DatasetInput
+from lapis.domain.launch import Work
+from lapis.errors import UserErrorException
+from lapis.machine import apart, json_files, own_sources
+from lapis.machine.apart import Level, Reach
+from lapis.machine.interpreters import prefixes
+
+_THEIRS = ("own", "files", "data", "resume-from", "home", "app", "front")  # in the run's folder: to write
+_SHOWN = ("packages", "streams", "address", "mpi_hosts", "mpi_reach")  # and to read
+_SINGLE_FILES = 200  # as many are shown one by one; of more, the folders that they lie in
+
+
+def apart_from_server(work: Work, members: Sequence[Member], folder: str, head: str | None) -> list[Member]:
+    """The members, each with what it may reach; as they are where code and secrets share a user."""
+    found = level()
+    why_not = apart.refused(found)
+    if why_not:
+        raise UserErrorException(why_not)
+    if found.kind == apart.SHARED:
+        return list(members)
+    make_folders(folder)
+    theirs = own_variables(folder)
+    if found.kind == apart.OWN_USER:
+        theirs["HOME"] = os.path.join(folder, "home")
+        theirs.update({name: os.environ.get(name) or "lapis" for name in ("USER", "LOGNAME")})
+    made = [replace(member, variables={**member.variables, **theirs}, apart=found.kind) for member in members]
+    given = of_run(work, made, folder, head).to_json()
+    return [replace(member, reach=given) for member in made]
+
+
+def level() -> Level:
+    return apart.level(settings.home())
+
+
+def make_folders(folder: str) -> None:
+    """What has to be there before its place is given to the run."""
+    for name in ("files", "home", "address"):
+        os.makedirs(os.path.join(folder, name), exist_ok=True)
+    open(os.path.join(folder, "journal.jsonl"), "ab").close()
+
+
+def own_variables(folder: str) -> dict[str, str]:
+    """In place of those that name what is not there for it."""
+    return {"LAPIS_HOME": os.path.join(folder, "home", ".lapis"), "LAPIS_ADDRESS_FILE": address_file(folder)}
+
+
+def address_file(folder: str) -> str:
+    """Where the server is, as the run's processes are told: kept up by the agent."""
+    return os.path.join(folder, "address", "server.json")
+
+
+class AddressNote:
+    """The server's own note lies among what is hidden, so its address is passed on."""
+
+    def __init__(self, source: str | None, folder: str) -> None:
+        self._source, self._target = source, address_file(folder)
+        self._seen = 0
+
+    def keep(self) -> None:
+        if not self._source or not os.path.isdir(os.path.dirname(self._target)):
+            return
+        try:
+            stamp = os.stat(self._source).st_mtime_ns
+        except OSError:
+            return  # it is on its way back
+        if stamp != self._seen:
+            url = (json_files.read(self._source) or {}).get("url")
+            if url:
+                json_files.write(self._target, {"url": url}, mode=0o644)
+                self._seen = stamp
+
+
+def of_run(work: Work, members: Sequence[Member], folder: str, head: str | None = None) -> Reach:
+    owner = work.job.service.id if work.job.service is not None else work.launch.run_id
+    writable = [*_to_write(work, members, folder, head), *_open_folders()]
+    linked = [path for path in _linked(os.path.join(folder, "data")) if _may_be_data(path, work, folder)]
+    readable = [*_to_read(work, members, folder, head), *linked]
+    hidden = dict.fromkeys((settings.home(), os.path.dirname(os.path.abspath(folder))))
+    return Reach(owner, tuple(hidden), tuple(dict.fromkeys(readable)), tuple(dict.fromkeys(writable)))
+
+
+def _to_write(work: Work, members: Sequence[Member], folder: str, head: str | None) -> Iterator[str]:
+    for place in (folder, head or folder):  # outputs are the head's, and MPI starts ranks of other nodes in its folder
+        yield from (os.path.join(place, name) for name in (*_THEIRS, "journal.jsonl"))
+    for member in members:
+        yield from (*member.logs.values(), *member.reserved)
+    for wanted in (*work.job.inputs, *work.job.outputs):
+        if isinstance(wanted, DatasetInput) or wanted.mode != "mount":
+            continue
+        if isinstance(wanted.place, str):
+            check_data(wanted.place, work, folder)
+            yield wanted.place
+        else:
+            yield stand_in(folder, wanted)
+
+
+def _to_read(work: Work, members: Sequence[Member], folder: str, head: str | None) -> Iterator[str]:
+    for place in (folder, head or folder):
+        yield from (os.path.join(place, name) for name in _SHOWN)
+    yield own_sources.folder()
+    yield from own_sources.real_folders()
+    for program in {sys.executable, work.job.python or "", *(member.argv[0] for member in members)}:
+        yield from prefixes(program)
+    if work.mpirun:
+        yield os.path.dirname(os.path.dirname(work.mpirun))
+    yield from apart.named_by(os.environ)
+
+
+def check_data(path: str, work: Work, folder: str) -> None:
+    """Data of a run comes from where data lies: of the server's own folder, from its workspace's stores."""
+    if not _may_be_data(path, work, folder):
+        raise UserErrorException(f"{path} lies in a folder of the server itself, and is no data of this workspace.")
+
+
+def _may_be_data(path: str, work: Work, folder: str) -> bool:
+    home = settings.home()
+    stores = os.path.join(home, "stores", work.launch.workspace.id)
+    caches = [os.path.join(home, "cache", name) for name in ("web", "objects")]
+    return not _within(path, home) or any(_within(path, each) for each in (stores, *caches, folder))
+
+
+def _within(path: str, folder: str) -> bool:
+    return (os.path.realpath(path) + os.sep).startswith(os.path.join(os.path.realpath(folder), ""))
+
+
+def _linked(data: str) -> list[str]:
+    """Where links in the run's data lead to."""
+    found = dict.fromkeys(
+        os.path.realpath(os.path.join(where, name))
+        for where, folders, names in os.walk(data)
+        for name in (*folders, *names)
+        if os.path.islink(os.path.join(where, name))
+    )
+    if len(found) <= _SINGLE_FILES:
+        return list(found)
+    return list(dict.fromkeys(path if os.path.isdir(path) else os.path.dirname(path) for path in found))
+
+
+def _open_folders() -> tuple[str, ...]:
+    return settings.load().open_folders
