@@ -115,12 +115,12 @@ def take_back(work: Work, code: str, folder: str, client: Client) -> list[str]:
                 continue  # nobody writes to it
             wanted = objects.again(asked)
             if wanted is not None:
-                notices += _upload(wanted, code, folder) if wanted.mode == "upload" else []
+                notices += _upload(wanted, code, folder, work) if wanted.mode == "upload" else []
                 notices += objects.send_back(asked)
     return notices
 
 
-def _upload(wanted: Reference | Output, code: str, folder: str) -> list[str]:
+def _upload(wanted: Reference | Output, code: str, folder: str, work: Work) -> list[str]:
     """Copy what was written to the folder that it belongs to; what could not be copied, and why."""
     notices = []
     globs = [glob_matcher(glob).match for glob in wanted.globs] if isinstance(wanted, Output) else []
@@ -128,6 +128,7 @@ def _upload(wanted: Reference | Output, code: str, folder: str) -> list[str]:
         if globs and not any(matches(name) for matches in globs):
             continue
         try:
+            reach.check_data(source, work, folder)  # a link that the script made leads where it likes
             _copy(source, os.path.join(_folder_of(wanted), name), wanted.overwrite)
         except (OSError, UserErrorException) as error:
             reason = getattr(error, "message", error)

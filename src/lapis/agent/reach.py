@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from lapis.agent import prepare
 from lapis.agent.crew import Member
 from lapis.agent.objects import stand_in
 from lapis.domain import settings
@@ -88,7 +89,9 @@ class AddressNote:
 def of_run(work: Work, members: Sequence[Member], folder: str, head: str | None = None) -> Reach:
     owner = work.job.service.id if work.job.service is not None else work.launch.run_id
     writable = [*_to_write(work, members, folder, head), *_open_folders()]
-    linked = [path for path in _linked(os.path.join(folder, "data")) if _may_be_data(path, work, folder)]
+    wanted = [each.path_on_compute for each in (*work.job.inputs, *work.job.outputs) if each.path_on_compute]
+    data = [os.path.join(folder, "data"), *(os.path.join(prepare.code_folder(folder), each) for each in wanted)]
+    linked = [path for path in _linked(data) if _may_be_data(path, work, folder)]
     readable = [*_to_read(work, members, folder, head), *linked]
     hidden = dict.fromkeys((settings.home(), os.path.dirname(os.path.abspath(folder))))
     return Reach(owner, tuple(hidden), tuple(dict.fromkeys(readable)), tuple(dict.fromkeys(writable)))
@@ -138,14 +141,15 @@ def _within(path: str, folder: str) -> bool:
     return (os.path.realpath(path) + os.sep).startswith(os.path.join(os.path.realpath(folder), ""))
 
 
-def _linked(data: str) -> list[str]:
+def _linked(places: Sequence[str]) -> list[str]:
     """Where links in the run's data lead to."""
-    found = dict.fromkeys(
-        os.path.realpath(os.path.join(where, name))
-        for where, folders, names in os.walk(data)
+    inside = (
+        os.path.join(where, name)
+        for place in places
+        for where, folders, names in os.walk(place)
         for name in (*folders, *names)
-        if os.path.islink(os.path.join(where, name))
     )
+    found = dict.fromkeys(os.path.realpath(path) for path in (*places, *inside) if os.path.islink(path))
     if len(found) <= _SINGLE_FILES:
         return list(found)
     return list(dict.fromkeys(path if os.path.isdir(path) else os.path.dirname(path) for path in found))
