@@ -41,7 +41,19 @@ def apart_from_server(work: Work, members: Sequence[Member], folder: str, head: 
         theirs.update({name: os.environ.get(name) or "lapis" for name in ("USER", "LOGNAME")})
     made = [replace(member, variables={**member.variables, **theirs}, apart=found.kind) for member in members]
     given = of_run(work, made, folder, head).to_json()
+    apart.be_ready(_owner(work))
     return [replace(member, reach=given) for member in made]
+
+
+def get_ready(work: Work) -> None:
+    """While the code is laid out, what takes longest is done beside it."""
+    if level().kind == apart.OWN_USER:
+        apart.get_ready(_owner(work))
+
+
+def _owner(work: Work) -> str:
+    """Revisions of a service hand over to each other, and processes of a run share memory: each is one user."""
+    return work.job.service.id if work.job.service is not None else work.launch.run_id
 
 
 def level() -> Level:
@@ -87,19 +99,20 @@ class AddressNote:
 
 
 def of_run(work: Work, members: Sequence[Member], folder: str, head: str | None = None) -> Reach:
-    owner = work.job.service.id if work.job.service is not None else work.launch.run_id
     writable = [*_to_write(work, members, folder, head), *_open_folders()]
     wanted = [each.path_on_compute for each in (*work.job.inputs, *work.job.outputs) if each.path_on_compute]
     data = [os.path.join(folder, "data"), *(os.path.join(prepare.code_folder(folder), each) for each in wanted)]
     linked = [path for path in _linked(data) if _may_be_data(path, work, folder)]
     readable = [*_to_read(work, members, folder, head), *linked]
     hidden = dict.fromkeys((settings.home(), os.path.dirname(os.path.abspath(folder))))
-    return Reach(owner, tuple(hidden), tuple(dict.fromkeys(readable)), tuple(dict.fromkeys(writable)))
+    return Reach(_owner(work), tuple(hidden), tuple(dict.fromkeys(readable)), tuple(dict.fromkeys(writable)))
 
 
 def _to_write(work: Work, members: Sequence[Member], folder: str, head: str | None) -> Iterator[str]:
     for place in (folder, head or folder):  # outputs are the head's, and MPI starts ranks of other nodes in its folder
         yield from (os.path.join(place, name) for name in (*_THEIRS, "journal.jsonl"))
+    if work.job.service is None:
+        yield _stores(work)  # scripts use the datastores of their workspace by name too
     for member in members:
         yield from (*member.logs.values(), *member.reserved)
     for wanted in (*work.job.inputs, *work.job.outputs):
@@ -132,9 +145,13 @@ def check_data(path: str, work: Work, folder: str) -> None:
 
 def _may_be_data(path: str, work: Work, folder: str) -> bool:
     home = settings.home()
-    stores = os.path.join(home, "stores", work.launch.workspace.id)
     caches = [os.path.join(home, "cache", name) for name in ("web", "objects")]
-    return not _within(path, home) or any(_within(path, each) for each in (stores, *caches, folder))
+    return not _within(path, home) or any(_within(path, each) for each in (_stores(work), *caches, folder))
+
+
+def _stores(work: Work) -> str:
+    """The folders of a workspace's own datastores."""
+    return os.path.join(settings.home(), "stores", work.launch.workspace.id)
 
 
 def _within(path: str, folder: str) -> bool:

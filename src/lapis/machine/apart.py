@@ -16,7 +16,10 @@ import resource
 import stat
 import sys
 from dataclasses import asdict, dataclass
-from typing import Any, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
+
+if TYPE_CHECKING:
+    from lapis.machine.namespaces import UsersAhead
 
 if __name__ == "__main__":  # started by its path, in an interpreter that does not know our packages
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -56,6 +59,8 @@ class Level:
 
 
 _levels: dict[tuple[str, str], Level] = {}
+_ahead: dict[int, UsersAhead] = {}  # by user
+_open_users: dict[int, int] = {}
 
 
 def level(home: str, environ: Mapping[str, str] = os.environ) -> Level:
@@ -96,7 +101,7 @@ def enter(reach: Reach, kind: str) -> None:
     wanted = {**dict.fromkeys(reach.readable, False), **dict.fromkeys(reach.writable, True)}
     if kind == OWN_USER:
         user = user_of(reach.owner)
-        users = namespaces.users_with(user)
+        users = _open_users.get(user) or namespaces.UsersAhead(user).open()
         namespaces.own_mounts()
         namespaces.lay_out(reach.hidden, wanted, users, _accounts(user))
         os.close(users)
@@ -123,6 +128,20 @@ def _accounts(user: int) -> dict[str, str]:
         with open(path, errors="surrogateescape") as file:
             found[path] = file.read().rstrip("\n") + "\n" + line
     return found
+
+
+def get_ready(owner: str) -> None:
+    """To be called before `enter` is soon to be, here or in a process that is forked: that is quicker then."""
+    from lapis.machine import namespaces
+
+    _ahead[user_of(owner)] = namespaces.UsersAhead(user_of(owner))
+
+
+def be_ready(owner: str) -> None:
+    """To be called after `get_ready`, when the time has come."""
+    begun = _ahead.pop(user_of(owner), None)
+    if begun is not None:
+        _open_users[user_of(owner)] = begun.open()
 
 
 def user_of(owner: str) -> int:
@@ -172,7 +191,7 @@ def _tried(home: str) -> Level:
 def _maps_users(home: str) -> bool:
     from lapis.machine import namespaces
 
-    users = namespaces.users_with(user_of("trial"))
+    users = namespaces.UsersAhead(user_of("trial")).open()
     try:
         return namespaces.can_map_users(home, users)
     except OSError:

@@ -46,28 +46,43 @@ def own_users() -> None:
         _write(f"/proc/self/{name}", text)
 
 
-def users_with(user: int) -> int:
-    """An open user namespace in which files of root are files of `user`, and all others what they are. For root."""
-    ready, tell = os.pipe()
-    done, stay = os.pipe()
-    holder = os.fork()
-    if holder == 0:
-        os.close(stay)
-        leave(USERS)
-        os.write(tell, b"x")
-        os.read(done, 1)
-        os._exit(0)
-    try:
+class UsersAhead:
+    """A user namespace in which files of root are files of `user`, and all others what they are. For root.
+
+    It takes a process that enters it, and some milliseconds until that runs: begin early, and open it when needed.
+    """
+
+    def __init__(self, user: int) -> None:
+        self._user = user
+        self._ready, tell = os.pipe()
+        wait, self._stay = os.pipe()
+        self._holder = os.fork()
+        if self._holder == 0:
+            try:
+                os.close(self._stay)
+                _call("prctl", *map(ctypes.c_ulong, (_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)))
+                leave(USERS)
+                os.write(tell, b"x")
+                os.read(wait, 1)
+            finally:
+                os._exit(0)
         os.close(tell)
-        os.read(ready, 1)
-        for name in ("uid_map", "gid_map"):
-            rest = f"1 1 {user - 1}\n{user + 1} {user + 1} {_HIGHEST - user}"
-            _write(f"/proc/{holder}/{name}", f"0 {user} 1\n{rest}")
-        return os.open(f"/proc/{holder}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
-    finally:
-        for end in (ready, done, stay):
-            os.close(end)
-        os.waitpid(holder, 0)
+        os.close(wait)
+
+    def open(self) -> int:
+        """To be called once."""
+        user = self._user
+        try:
+            os.read(self._ready, 1)
+            for name in ("uid_map", "gid_map"):
+                rest = f"1 1 {user - 1}\n{user + 1} {user + 1} {_HIGHEST - user}"
+                _write(f"/proc/{self._holder}/{name}", f"0 {user} 1\n{rest}")
+            return os.open(f"/proc/{self._holder}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+        finally:
+            os.close(self._ready)
+            os.close(self._stay)
+            os.kill(self._holder, signal.SIGKILL)
+            os.waitpid(self._holder, 0)
 
 
 def lay_out(
