@@ -200,5 +200,6 @@ def test_a_package_that_is_built_gets_at_nothing_of_the_servers(
 
 
 def test_status_says_how_far_apart_code_runs(on_shared_server: Home) -> None:
+    on_shared_server.start()
     said = subprocess.run([sys.executable, "-m", "lapis.cli", "status"], capture_output=True, text=True, timeout=60)
     assert " ".join(apart.said(apart.level(str(on_shared_server.path))).split()[:5]) in " ".join(said.stdout.split())

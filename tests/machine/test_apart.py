@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -33,8 +35,15 @@ def kind(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def home(tmp_path: Path, kind: str) -> Path:
-    folder = tmp_path / "home"
+def home(kind: str) -> Iterator[Path]:
+    """Not below `tmp_path`, whose parents are closed to other users."""
+    outer = Path(tempfile.mkdtemp(prefix="lapis-apart-"))
+    outer.chmod(0o755)
+    yield _filled(outer / "home", kind)
+    shutil.rmtree(outer)
+
+
+def _filled(folder: Path, kind: str) -> Path:
     for place in ("mine", "shown", "other"):
         (folder / place).mkdir(parents=True)
     (folder / "token").write_text("secret")
@@ -44,8 +53,6 @@ def home(tmp_path: Path, kind: str) -> Path:
     if kind == OWN_NAMESPACES and os.geteuid() == 0:
         for path in (folder, *folder.rglob("*")):
             os.chown(path, _NOBODY, _NOBODY)
-        for path in (tmp_path, *list(tmp_path.parents)[:2]):  # pytest's own, which are closed to others
-            path.chmod(0o755)
     return folder
 
 

@@ -22,6 +22,7 @@ from lapis.machine.apart import Level, Reach
 from lapis.machine.interpreters import prefixes
 
 _THEIRS = ("own", "files", "data", "resume-from", "home", "app", "front")  # in the run's folder: to write
+_FILES = ("journal.jsonl",)  # and files beside these, which are there before it starts
 _SHOWN = ("packages", "streams", "address", "mpi_hosts", "mpi_reach")  # and to read
 _SINGLE_FILES = 200  # as many are shown one by one; of more, the folders that they lie in
 
@@ -35,11 +36,7 @@ def apart_from_server(work: Work, members: Sequence[Member], folder: str, head: 
     if found.kind == apart.SHARED:
         return list(members)
     make_folders(folder)
-    theirs = own_variables(folder)
-    if found.kind == apart.OWN_USER:
-        theirs["HOME"] = os.path.join(folder, "home")
-        theirs.update({name: os.environ.get(name) or "lapis" for name in ("USER", "LOGNAME")})
-    made = [replace(member, variables={**member.variables, **theirs}, apart=found.kind) for member in members]
+    made = [replace(with_own_variables(member, folder), apart=found.kind) for member in members]
     given = of_run(work, made, folder, head).to_json()
     apart.be_ready(_owner(work))
     return [replace(member, reach=given) for member in made]
@@ -64,12 +61,24 @@ def make_folders(folder: str) -> None:
     """What has to be there before its place is given to the run."""
     for name in ("files", "home", "address"):
         os.makedirs(os.path.join(folder, name), exist_ok=True)
-    open(os.path.join(folder, "journal.jsonl"), "ab").close()
+    for name in _FILES:
+        open(os.path.join(folder, name), "ab").close()
+
+
+def with_own_variables(member: Member, folder: str) -> Member:
+    own = own_variables(folder)
+    if member.variables.get("LAPIS_ADDRESS_FILE"):  # in a network of its own the server is where it always is
+        own["LAPIS_ADDRESS_FILE"] = address_file(folder)
+    return replace(member, variables={**member.variables, **own})
 
 
 def own_variables(folder: str) -> dict[str, str]:
-    """In place of those that name what is not there for it."""
-    return {"LAPIS_HOME": os.path.join(folder, "home", ".lapis"), "LAPIS_ADDRESS_FILE": address_file(folder)}
+    """Folders and names in place of those of the server's user, which are not there for it."""
+    home = os.path.join(folder, "home")
+    own = {"LAPIS_HOME": os.path.join(home, ".lapis")}
+    if level().kind == apart.OWN_USER:
+        own.update({name: os.environ.get(name) or "lapis" for name in ("USER", "LOGNAME")}, HOME=home)
+    return own
 
 
 def address_file(folder: str) -> str:
@@ -110,7 +119,7 @@ def of_run(work: Work, members: Sequence[Member], folder: str, head: str | None 
 
 def _to_write(work: Work, members: Sequence[Member], folder: str, head: str | None) -> Iterator[str]:
     for place in (folder, head or folder):  # outputs are the head's, and MPI starts ranks of other nodes in its folder
-        yield from (os.path.join(place, name) for name in (*_THEIRS, "journal.jsonl"))
+        yield from (os.path.join(place, name) for name in (*_THEIRS, *_FILES))
     if work.job.service is None:
         yield _stores(work)  # scripts use the datastores of their workspace by name too
     for member in members:

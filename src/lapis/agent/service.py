@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lapis.agent import prepare
+from lapis.agent import prepare, reach
 from lapis.agent.blobs import Blobs
 from lapis.agent.crew import Member
 from lapis.agent.data import Canceled
@@ -30,7 +30,7 @@ from lapis.domain.tree import resolve_under
 from lapis.environments.build import build_and_hold
 from lapis.environments.values import Lock
 from lapis.errors import UserErrorException
-from lapis.machine import json_files, own_sources
+from lapis.machine import apart, json_files, own_sources
 from lapis.machine.commands import Stopped
 
 _MODELS = "azureml-models"
@@ -134,6 +134,8 @@ class FrontProcess:
         """What a scoring script finds, as Azure sets it."""
         found = prepare.surroundings(self._work, code, self._folder, self._python)
         found = {name: value for name, value in found.items() if not name.startswith(_OF_RUNS)}
+        if reach.level().kind != apart.SHARED:
+            found.update(reach.own_variables(self._folder))
         models, folder = self._part.models, self._part.folder
         if models:
             root = os.path.join(self._app, _MODELS)

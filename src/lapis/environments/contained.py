@@ -30,22 +30,21 @@ def building(argv: Sequence[str], root: str, variables: Mapping[str, str], folde
     writable += [path for name, path in variables.items() if name == "CONDA_PKGS_DIRS"]
     for place in writable:
         os.makedirs(place, exist_ok=True)
-    named = [*_named(argv, kept), *_named(_paths_in(variables), kept)]
+    named = [*_named(argv), *_named(_paths_in(variables))]
     home = os.path.expanduser("~")
     readable = [folder, os.path.dirname(argv[0]), *named, *(os.path.join(home, name) for name in _OF_USER)]
-    return command(argv, root, [*readable, *apart.named_by(os.environ)], writable)
+    return command(argv, [*readable, *apart.named_by(os.environ)], writable)
 
 
-def command(argv: Sequence[str], root: str, readable: Sequence[str], writable: Sequence[str]) -> list[str]:
+def command(argv: Sequence[str], readable: Sequence[str], writable: Sequence[str]) -> list[str]:
     """`argv` as it is to be started, with nothing of the server's but what is given."""
     found = apart.level(settings.home())
     why_not = apart.refused(found)
     if why_not:
         raise UserErrorException(why_not)
     programs = [path for word in argv for path in prefixes(word)]
-    hidden = dict.fromkeys((settings.home(), os.path.dirname(os.path.abspath(root))))
     written = (*writable, *settings.load().open_folders)
-    reach = apart.Reach(os.urandom(16).hex(), tuple(hidden), (*readable, *programs), written)
+    reach = apart.Reach(os.urandom(16).hex(), (settings.home(),), (*readable, *programs), written)
     return apart.command(reach, found.kind, argv)
 
 
@@ -56,11 +55,12 @@ def _built(argv: Sequence[str], root: str) -> Iterator[str]:
             yield os.path.join(root, os.path.relpath(word, root).split(os.sep)[0])
 
 
-def _named(words: Sequence[str], kept: str) -> Iterator[str]:
+def _named(words: Sequence[str]) -> Iterator[str]:
     """Files and folders that a command line names, and packages that lie where its files of requirements say.
 
     What is in the server's folder is named by nobody but us: an environment, which `_built` finds.
     """
+    kept = settings.home()
     for word in words:
         path = word.partition("=")[2] if word.startswith("-") else word
         if not os.path.isabs(path) or not os.path.exists(path) or _within(path, kept):

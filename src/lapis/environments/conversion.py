@@ -269,7 +269,7 @@ def _step(
     try:
         argv = [_python(folder), "-m", "lapis.scoring.convert", *arguments]
         given = [folder, packages, *own_sources.real_folders(), *filter(os.path.isabs, arguments)]
-        argv = contained.command(argv, root, given, [os.path.dirname(made)])
+        argv = contained.command(argv, given, [os.path.dirname(made)])
         said = commands.run(argv, environment, made, canceled=still_wanted, keep_open=[file])
     finally:
         os.close(file)

@@ -179,7 +179,7 @@ def _compile(
         command = [python, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-cache-dir"]
         command += ["--no-binary", "horovod", f"horovod=={package_facts.HOROVOD}", "-w", os.path.join(place, "made")]
         variables = _surroundings(workshop, frameworks)
-        command = contained.command(command, root, apart.named_by(os.environ), [place])
+        command = contained.command(command, apart.named_by(os.environ), [place])
         done = commands.run(command, variables, place, commands.silent, wanted_no_more, keep_open)
         made = glob.glob(os.path.join(place, "made", "*.whl"))
         if not done.ok or not made:

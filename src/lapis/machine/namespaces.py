@@ -233,6 +233,7 @@ def _replace(path: str, content: str, draft: str) -> None:
         file.write(content)
     os.chmod(draft, 0o644)
     _place(_clone(draft, None, read_only=True), path)
+    os.unlink(draft)
 
 
 def _set_tree(tree: int, attributes: _Attributes, recursive: bool = True) -> None:
