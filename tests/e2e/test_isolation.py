@@ -80,7 +80,7 @@ tried("kill", lambda: os.kill(server, 0))
 tried("blobs", lambda: os.listdir(os.path.join(home, "blobs")))
 tried("unmount", lambda: None if ctypes.CDLL(None).umount2(home.encode(), 2) == 0 else int("no"))
 tried("root", lambda: os.setuid(0) if os.getuid() else int("no"))
-tried("our sources", lambda: open(os.path.join(os.path.dirname(sys.argv[4]), "left.py"), "w"))
+tried("our sources", lambda: os.open(os.path.dirname(sys.argv[4]), os.O_TMPFILE | os.O_WRONLY))  # leaves nothing
 """
 JOB = ATTACK + "\nprint(json.dumps(got))\n"
 
