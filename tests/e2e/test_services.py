@@ -575,7 +575,7 @@ def test_a_service_goes_on_without_the_server_and_is_found_again(
 
 def front_of_home(home: Home) -> int:
     """The process that a home's only service listens with."""
-    found = [json.loads(path.read_text())["pid"] for path in (home.path / "work").glob("*/state.json")]
+    found = [json.loads(path.read_text())["pid"] for path in (home.path / "work").glob("*/front/state.json")]
     assert len(found) == 1
     return int(found[0])
 

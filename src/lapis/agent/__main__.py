@@ -31,6 +31,7 @@ from lapis.agent import (
     legacy_keras,
     node_reports,
     prepare,
+    reach,
     resume,
     service,
 )
@@ -74,7 +75,7 @@ class Agent:
         for name in WEB:  # what the server's settings say, whatever this machine's do
             os.environ.pop(name, None)
         os.environ.update(launch.web)
-        self.code = os.path.join(folder, "code")
+        self.code = prepare.code_folder(folder)
         self.log, self.log_name = _own_log(work.job, place, folder)
         self.endpoint = endpoint = JobEndpoint(launch.server, launch.agent_token, launch.address_file)
         self.resumed = launch.number > 1
@@ -85,6 +86,7 @@ class Agent:
         # outputs and logs are shared: the head brings them in
         mine = (list(work.job.watch), work.job.collect_outputs) if self.head else ([], False)
         self.outputs = Outputs(self.shipper, self.code, folder, *mine)
+        self.address_note = reach.AddressNote(launch.address_file, folder)
         self.cancel = launch.cancel
         self.over = False  # the run has ended
         self.hangs = False
@@ -153,6 +155,7 @@ class Agent:
         """Everything that the script needs, and the processes to start."""
         if self.head:
             self.step("Running", "The agent has begun: laying out the code")
+        reach.get_ready(self.work)
         resume.bring_back(self.launch, self.log_name, self.log, self.shipper.client)
         prepare.lay_out_code(self.launch, self.code, self.shipper.client, self.place)
         resume.restore_outputs(self.launch, self.place, self.code, self.shipper.client)
@@ -167,7 +170,10 @@ class Agent:
         members = self._members(variables)
         if self.cancel:
             raise Canceled("before the script was started")
-        crew = Crew(in_container.wrapped(self.work, members, self.folder))
+        if self.work.container is None:  # which is apart itself
+            members = reach.apart_from_server(self.work, members, self.folder, self.place.head)
+        crew = Crew(in_container.wrapped(self.work, members, self.folder, self.place.head))
+        self.address_note.keep()
         for name, path in crew.logs().items():
             resume.bring_back(self.launch, name, path, self.shipper.client)
         return crew
@@ -377,6 +383,7 @@ class Agent:
             return
         try:
             self.outputs.look()
+            self.address_note.keep()
             due = now - self.last_report > self._beat()
             news = self.front is not None and self.front.changed()
             if not (force or due or news or self.steps or self.shipper.behind()):

@@ -15,7 +15,7 @@ from typing import Any
 from lapis.agent import launch
 from lapis.agent.verdict import Verdict, by_member, from_exit, unknown
 from lapis.environments.containers import remove
-from lapis.machine import json_files, processes
+from lapis.machine import apart, json_files, processes
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,14 @@ class Member:
     logs: dict[str, str] = field(default_factory=dict)  # more of them, by their name in the run
     network: str = ""  # the one that it lives in; empty: the machine's
     container: list[str] = field(default_factory=list)  # the runtime and the name, if it is in one
+    reserved: list[str] = field(default_factory=list)  # folders outside of the run's that were made for it
+    apart: str = apart.SHARED  # how far from what is the server's (machine/apart.py)
+    reach: dict[str, Any] = field(default_factory=dict)  # and what it gets to see of that
+
+    def enter(self) -> None:
+        """Called by the process that is about to become this member."""
+        if self.apart != apart.SHARED:
+            apart.enter(apart.Reach.from_json(self.reach), self.apart)
 
     def ended(self) -> Ended | None:
         """None while it lives."""
@@ -79,7 +87,9 @@ class Crew:
         """Start those that were not started before."""
         for each in self.members:
             os.makedirs(each.folder, exist_ok=True)
-            launch.start(each.argv, each.variables, each.cwd, each.log, each.folder, each.network)
+            for log in each.logs.values():
+                open(log, "ab").close()  # it may write to them, and make none beside them
+            launch.start(each.argv, each.variables, each.cwd, each.log, each.folder, each.network, each.enter)
 
     def ended(self, others_are_done: bool) -> Ended | None:
         """The first failure, with the name of who failed; or, once all have ended, how. None while it goes on."""

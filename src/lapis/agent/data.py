@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from lapis.agent import reach
 from lapis.agent.objects import Objects
 from lapis.client.http_client import Client
 from lapis.domain.data import LOCAL, File, glob_matcher
@@ -61,7 +62,10 @@ def lay_out_inputs(
                     _note_links(folder, target, [file.path for file in found.files])
             return found.files
 
-        return _lay_out(work.job, code, folder, say, objects, streamed)
+        def check(path: str) -> None:
+            reach.check_data(path, work, folder)
+
+        return _lay_out(work.job, code, folder, say, objects, streamed, check)
 
 
 def end_streams(folder: str) -> None:
@@ -74,7 +78,9 @@ def end_streams(folder: str) -> None:
         _remove_links(_streams(folder), target, existed, paths)
 
 
-def _lay_out(job: Job, code: str, folder: str, say: Say, objects: Objects, streamed: Streamed) -> dict[str, str]:
+def _lay_out(
+    job: Job, code: str, folder: str, say: Say, objects: Objects, streamed: Streamed, check: Callable[[str], None]
+) -> dict[str, str]:
     variables: dict[str, str] = {}
     inputs: dict[str, str] = {}
     outputs: dict[str, str] = {}
@@ -82,14 +88,18 @@ def _lay_out(job: Job, code: str, folder: str, say: Say, objects: Objects, strea
         name, target = wanted.name, _target(wanted, code, folder)
         if isinstance(wanted, Reference):
             with _named("Data reference", name):
+                if isinstance(wanted.place, str):
+                    check(wanted.place)
                 variables[f"AZUREML_DATAREFERENCE_{name}"] = _reference(objects.laid(wanted), target)
         elif wanted.mode == "direct":
             inputs[name] = wanted.dataset_id or ""
         else:
             with _named("Input", name):
-                inputs[name] = _dataset(wanted, target, say, objects, streamed)
+                inputs[name] = _dataset(wanted, target, say, objects, streamed, check)
     for output in job.outputs:
         with _named("Output", output.name):
+            if isinstance(output.place, str):
+                check(output.place)
             outputs[output.name] = _output(objects.laid(output), _target(output, code, folder))
     variables.update(inputs, **outputs)
     variables["AZUREML_DATASET_ENVIRONMENT_VARS"] = ",".join(inputs)
@@ -106,12 +116,12 @@ def take_back(work: Work, code: str, folder: str, client: Client) -> list[str]:
                 continue  # nobody writes to it
             wanted = objects.again(asked)
             if wanted is not None:
-                notices += _upload(wanted, code, folder) if wanted.mode == "upload" else []
+                notices += _upload(wanted, code, folder, work) if wanted.mode == "upload" else []
                 notices += objects.send_back(asked)
     return notices
 
 
-def _upload(wanted: Reference | Output, code: str, folder: str) -> list[str]:
+def _upload(wanted: Reference | Output, code: str, folder: str, work: Work) -> list[str]:
     """Copy what was written to the folder that it belongs to; what could not be copied, and why."""
     notices = []
     globs = [glob_matcher(glob).match for glob in wanted.globs] if isinstance(wanted, Output) else []
@@ -119,6 +129,7 @@ def _upload(wanted: Reference | Output, code: str, folder: str) -> list[str]:
         if globs and not any(matches(name) for matches in globs):
             continue
         try:
+            reach.check_data(source, work, folder)  # a link that the script made leads where it likes
             _copy(source, os.path.join(_folder_of(wanted), name), wanted.overwrite)
         except (OSError, UserErrorException) as error:
             if shortages.of_room(error):
@@ -218,10 +229,15 @@ def _is_ours(wanted: DatasetInput | Reference) -> bool:
     return not os.path.isabs(wanted.path_on_compute or "")
 
 
-def _dataset(wanted: DatasetInput, target: str, say: Say, objects: Objects, streamed: Streamed) -> str:
+def _dataset(
+    wanted: DatasetInput, target: str, say: Say, objects: Objects, streamed: Streamed, check: Callable[[str], None]
+) -> str:
     files = resolve(wanted.definition, lambda name: wanted.folders[name] or objects.place_of(name))
     if not files:
         raise UserErrorException("It holds no file.")
+    for file in files:
+        if file.kind == LOCAL:
+            check(file.place)
     if wanted.mode == "mount":
         files = streamed(wanted, files, target)
     places = lay_out_files(

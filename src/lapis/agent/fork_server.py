@@ -16,12 +16,14 @@ import signal
 import socket  # noqa: F401
 import sys
 
+from lapis.agent import reach
 from lapis.agent.__main__ import live
 
 
 def main() -> None:
     """Read folders from stdin, one a line; answer each on stdout with the pid of its agent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    reach.level()  # tried out once, for all of them
     gc.collect()
     gc.freeze()  # so that a collection in a child leaves the pages shared
     told = b""

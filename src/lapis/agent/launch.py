@@ -11,7 +11,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from lapis.machine import json_files, networks, processes, whole_files
@@ -22,11 +22,19 @@ _LONGEST = 1024  # bytes of each of them, for which room is kept
 
 
 def start(
-    argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, folder: str, network: str = ""
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    cwd: str,
+    log: str,
+    folder: str,
+    network: str = "",
+    enter: Callable[[], None] = lambda: None,
 ) -> None:
     """Start the script and return once `process.json` (or, if it could not start, `exit.json`) is there.
 
-    The room for both is taken before: a disk that fills up later changes nothing about how the script ended.
+    The room for both is taken before: a disk that fills up later changes nothing about how the script ended. `enter` is
+    the last that the script's process does before it becomes the script.
+
     An agent that was killed at this point leaves a keeper that is about to write one of them: its script is the one.
     """
     if any(os.path.exists(os.path.join(folder, name)) for name in _TOLD):
@@ -43,7 +51,7 @@ def start(
     if keeper == 0:
         try:
             os.close(ready)
-            _keep(argv, environment, cwd, log, folder, network, tell)
+            _keep(argv, environment, cwd, log, folder, network, enter, tell)
         finally:
             os._exit(70)
     os.close(tell)
@@ -93,8 +101,9 @@ def wait_for_end(keepers: Sequence[Mapping[str, Any]], seconds: float) -> None:
 
 
 def _keep(
-    argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, folder: str, network: str, tell: int
-) -> NoReturn:
+    argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, folder: str, network: str,
+    enter: Callable[[], None], tell: int,
+) -> NoReturn:  # fmt: skip
     os.setsid()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # whoever ends the script's tree must not end its witness
@@ -103,7 +112,7 @@ def _keep(
     fault_read, fault_write = os.pipe()  # closed by a successful exec
     script = os.fork()
     if script == 0:
-        _become_script(argv, environment, cwd, log, network, fault_write)
+        _become_script(argv, environment, cwd, log, network, enter, fault_write)
     os.close(fault_write)
     with os.fdopen(fault_read, "rb") as faults:
         fault = faults.read().decode("utf-8", "replace")
@@ -148,8 +157,9 @@ def _keep(
 
 
 def _become_script(
-    argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, network: str, fault: int
-) -> NoReturn:
+    argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, network: str, enter: Callable[[], None],
+    fault: int,
+) -> NoReturn:  # fmt: skip
     try:
         os.setpgid(0, 0)
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -159,9 +169,10 @@ def _become_script(
         os.dup2(output, 2)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
-        os.chdir(cwd)
         if network:
             networks.enter(network)
+        enter()
+        os.chdir(cwd)
         os.execvpe(argv[0], list(argv), dict(environment))
     except BaseException as error:
         what = f"{argv[0]}: {error.strerror}" if isinstance(error, OSError) and error.strerror else repr(error)

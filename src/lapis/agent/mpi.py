@@ -58,7 +58,7 @@ def members(
     )
     share_of_node(surroundings, place)
     # MPI keeps its session and its shared memory there: nodes that are on one machine must not share them.
-    temporary, memory = _scratch(folder)
+    scratch = [temporary, memory] = list(_scratch(folder))
     surroundings.update(TMPDIR=temporary, LAPIS_MPI_MEMORY=memory)
     libraries = open_mpi.libraries(mpirun)  # for ranks that were compiled with another path to them
     if libraries is not None:
@@ -71,10 +71,11 @@ def members(
     if index == 0:
         command = _mpirun(mpirun, nodes, folder, each, network, argv)
         log = os.path.join(folder, "mpirun.txt")
-        return [Member(MPIRUN, own, log, MPIRUN_LOG, command, surroundings, code, logs=logs, network=network)]
+        names_and_place = (MPIRUN, own, log, MPIRUN_LOG, command, surroundings, code)
+        return [Member(*names_and_place, logs=logs, network=network, reserved=scratch)]
     command = [*_ours("mpi_node.py"), nodes[index]["address"], str(nodes[index]["ports"][0])]
     log, name = os.path.join(folder, "mpi_node.txt"), f"azureml-logs/mpi_node_{index}.txt"
-    return [Member(f"node {index}", own, log, name, command, surroundings, code, True, logs, network)]
+    return [Member(f"node {index}", own, log, name, command, surroundings, code, True, logs, network, reserved=scratch)]
 
 
 def blamed(member: Member, verdict: Verdict) -> Verdict:

@@ -35,7 +35,7 @@ class Objects:
         look: Callable[[], None] = lambda: None,
     ) -> None:
         self._client, self._base = client, f"/workspaces/{workspace_id}"
-        self._folder = os.path.join(folder, "objects")
+        self._folder = folder
         self._say, self._look = say, look
         self._helper: Helper | None = None
 
@@ -115,10 +115,15 @@ class Objects:
         return stand_in
 
     def _stand_in(self, wanted: Reference | Output) -> str:
-        return os.path.join(self._folder, wanted.TAG[1], wanted.name)
+        return stand_in(self._folder, wanted)
 
     def _noted(self, wanted: Reference | Output) -> dict[str, Any] | None:
         return json_files.read(self._stand_in(wanted) + ".json")
+
+
+def stand_in(folder: str, wanted: Reference | Output) -> str:
+    """The folder of a run's folder that stands in for a place in an object store."""
+    return os.path.join(folder, "objects", wanted.TAG[1], wanted.name)
 
 
 def _key(root: str, name: str) -> str:

@@ -18,6 +18,11 @@ from lapis.errors import SnapshotException, UserErrorException
 from lapis.machine import own_sources
 
 
+def code_folder(folder: str) -> str:
+    """The script's working folder in a run's folder. A folder further down, so that a script may remove it."""
+    return os.path.join(folder, "own", "code")
+
+
 def lay_out_code(launch: Launch, code: str, client: Client, place: Place) -> None:
     """The snapshot's copy, every file checked against its hash. May be repeated after a crash half way.
 
@@ -34,7 +39,7 @@ def lay_out_code(launch: Launch, code: str, client: Client, place: Place) -> Non
             lay_out(
                 launch.code, blobs.fetch, code
             )  # what is damaged in the folder, the server finds too, and says which
-    head = os.path.join(place.head, "code") if place.index and place.head else code
+    head = code_folder(place.head) if place.index and place.head else code
     for folder in ("outputs", "logs"):  # scripts write there without making them
         if head == code:
             os.makedirs(os.path.join(code, folder), exist_ok=True)

@@ -5,7 +5,7 @@ Below the run's folder, as a scoring script finds them in Azure:
     app/                         the working folder
       azureml-models/NAME/VERSION/...
       <name of the source folder>/score.py, or score.py itself where it came alone
-    service.json, state.json     what the front is told, and what it tells
+    front/                       service.json, state.json: what the front is told, and what it tells
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lapis.agent import prepare
+from lapis.agent import prepare, reach
 from lapis.agent.blobs import Blobs
 from lapis.agent.crew import Member
 from lapis.agent.data import Canceled
@@ -29,7 +29,7 @@ from lapis.domain.tree import resolve_under
 from lapis.environments.build import build_and_hold
 from lapis.environments.values import Lock
 from lapis.errors import UserErrorException
-from lapis.machine import json_files, own_sources
+from lapis.machine import apart, json_files, own_sources
 from lapis.machine.commands import Stopped
 
 _MODELS = "azureml-models"
@@ -47,8 +47,9 @@ class FrontProcess:
         self._part = part
         self._folder = folder
         self._app = os.path.join(folder, "app")
-        self._description = os.path.join(folder, "service.json")
-        self._state = os.path.join(folder, "state.json")
+        self._front = os.path.join(folder, "front")
+        self._description = os.path.join(self._front, "service.json")
+        self._state = os.path.join(self._front, "state.json")
         self._seen = 0
         self._python = work.job.python or sys.executable
         self._ready: Any = None
@@ -63,6 +64,7 @@ class FrontProcess:
         self._work, self._python = work, work.job.python or sys.executable
         if work.container:
             raise UserErrorException("A service runs without a container: name its packages, they are installed.")
+        os.makedirs(self._front, exist_ok=True)
         self._lay_out_app(code)
         self._lay_out_models(client)
         variables = self._variables(code)
@@ -72,7 +74,8 @@ class FrontProcess:
         argv = [self._front_python(log, canceled), "-m", "lapis.serving", self._description]
         own = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
         own.update(LAPIS_MEMBER=self._member, PYTHONPATH=own_sources.folder())
-        return Member("", self._folder, log, STD_LOG, argv, own, self._app)
+        reserved = [os.path.dirname(description["listen"]["handover"])]
+        return Member("", self._folder, log, STD_LOG, argv, own, self._app, reserved=reserved)
 
     def _front_python(self, log: str, canceled: Callable[[], bool]) -> str:
         """Ours; where Lapis is not installed, that of an environment made for the front."""
@@ -119,6 +122,8 @@ class FrontProcess:
         """What a scoring script finds, as Azure sets it."""
         found = prepare.surroundings(self._work, code, self._folder, self._python)
         found = {name: value for name, value in found.items() if not name.startswith(_OF_RUNS)}
+        if reach.level().kind != apart.SHARED:
+            found.update(reach.own_variables(self._folder))
         models, folder = self._part.models, self._part.folder
         if models:
             root = os.path.join(self._app, _MODELS)
@@ -184,7 +189,7 @@ class FrontProcess:
             "probe": part.probe,
             "app_insights": part.app_insights,
             "batch": {"largest": 64, "wait_ms": 0},
-            "collect": os.path.join(part.sockets or self._folder, part.id, "collected") if part.collect else None,
+            "collect": os.path.join(os.path.dirname(_handover(part, host)), "collected") if part.collect else None,
             "report": {"file": self._state},
         }
 
@@ -202,7 +207,7 @@ class FrontProcess:
             json_files.write(self._description, {**description, **self._live(live), "live": live["mark"]})
 
     def _live(self, live: Mapping[str, Any]) -> dict[str, Any]:
-        auth, secret = dict(live["auth"]), os.path.join(self._folder, "token_secret")
+        auth, secret = dict(live["auth"]), os.path.join(self._front, "token_secret")
         value = auth.pop("token_secret")
         if value:
             with open(os.open(secret, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
@@ -235,6 +240,7 @@ def _say(log: str, line: str) -> None:
 def _handover(part: ServicePart, host: str) -> str:
     """A socket that is the same for every revision of a service at this address."""
     folder = part.sockets or os.path.join(settings.home(), "services")
+    folder = os.path.join(folder, part.id)  # the service's own: no other one gets in
     os.makedirs(folder, mode=0o700, exist_ok=True)
     return os.path.join(folder, f"{part.place}-{host}.sock")
 

@@ -109,6 +109,7 @@ def status(as_json: Json = False) -> None:
             "active_runs": about["active_runs"],
             "services": about.get("services", 0),
             "failed_services": about.get("failed_services", 0),
+            "isolation": about.get("isolation"),
         },
         lambda: screen.facts(
             [
@@ -118,6 +119,7 @@ def status(as_json: Json = False) -> None:
                 ("Uptime", f"{screen.duration(uptime)} (process {about['pid']})"),
                 ("Active runs", str(about["active_runs"])),
                 ("Services", _services(about)),
+                ("Isolation", about.get("isolation_says") or "not known: the server is of an older release"),
             ]
         ),
     )

@@ -31,6 +31,8 @@ class Settings:
     mount: str
     ray_python: str | None
     keep_runs_days: float  # 0: for ever
+    isolation: str
+    open_folders: tuple[str, ...] | None  # that code of runs may use as the server may; None: all but the system's
 
     @property
     def token_file(self) -> str:
@@ -60,6 +62,8 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         mount=_choice(environ, "LAPIS_MOUNT", AUTO, (AUTO, DOWNLOAD, STREAM)),
         ray_python=environ.get("LAPIS_RAY_PYTHON") or None,
         keep_runs_days=_number(environ, "LAPIS_KEEP_RUNS_DAYS", 0, 0, 1e6),
+        isolation=_choice(environ, "LAPIS_ISOLATION", "auto", ("auto", "required", "off")),
+        open_folders=_folders(environ, "LAPIS_OPEN_FOLDERS"),
     )
 
 
@@ -78,6 +82,17 @@ def _number(environ: Mapping[str, str], name: str, default: float, low: float, h
     if not low <= value <= high:
         raise UserErrorException(f"{name}={text!r} cannot be used: a number from {low:g} to {high:g} is needed.")
     return value
+
+
+def _folders(environ: Mapping[str, str], name: str) -> tuple[str, ...] | None:
+    text = environ.get(name)
+    if not text:
+        return None
+    found = tuple(filter(None, text.split(os.pathsep))) if text != "none" else ()
+    wrong = [path for path in found if not os.path.isabs(path)]
+    if wrong:
+        raise UserErrorException(f"{name} cannot be used: {wrong[0]!r} is not a whole path. `none` opens no folder.")
+    return found
 
 
 def _choice(environ: Mapping[str, str], name: str, default: str, known: tuple[str, ...]) -> str:

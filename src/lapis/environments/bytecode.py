@@ -14,6 +14,7 @@ import subprocess
 import threading
 
 from lapis.environments.inside import compile_wheels
+from lapis.machine import json_files
 
 
 def store(root: str) -> str:
@@ -45,4 +46,10 @@ def compile_now(folder: str, root: str) -> None:
 
 
 def _command(folder: str, root: str) -> list[str]:
-    return [os.path.join(folder, "bin", "python"), "-I", "-S", compile_wheels.__file__, folder, store(root)]
+    return [_python(folder), "-I", "-S", compile_wheels.__file__, folder, store(root)]
+
+
+def _python(folder: str) -> str:
+    """The machine's own below it, which compiles and runs nothing: a package may have put anything in its place."""
+    about = json_files.read(os.path.join(folder, "lapis-environment.json")) or {}
+    return str(about.get("interpreter") or os.path.join(folder, "bin", "python"))

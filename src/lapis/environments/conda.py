@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lapis.environments import apart, package_facts
+from lapis.environments import package_facts, tools
 from lapis.environments.package_lines import conda_package
 from lapis.environments.recipe import recipe
 from lapis.environments.values import NOBODY, Lock, Recipe, Submitter
@@ -102,7 +102,7 @@ def solve(made: Recipe, root: str, tell: Tell, canceled: Canceled = never) -> tu
     tell(f"{os.path.basename(tool)} solves {', '.join(made.conda)} from {', '.join(made.channels)}")
     nowhere = os.path.join(root, ".solving")
     asked = [tool, "create", "--dry-run", "--json", "--yes", "--prefix", nowhere, *_channels(made.channels)]
-    said = apart.run([*asked, *made.conda], root, _surroundings(root), canceled=canceled)
+    said = tools.run([*asked, *made.conda], root, _surroundings(root), canceled=canceled)
     answer = _json(said.output)
     links = (answer.get("actions") or {}).get("LINK") or []
     if not said.ok or not links:
@@ -126,7 +126,7 @@ def create(lock: Lock, folder: str, say: Tell, canceled: Canceled, keep_open: in
     say(f"{os.path.basename(tool)} links {len(lock.conda)} conda packages")
     asked = [tool, "create", "--yes", "--quiet", "--no-deps", "--prefix", folder, *_channels(lock.channels)]
     root = os.path.dirname(folder)
-    said = apart.run([*asked, *lock.conda], root, _surroundings(root), say, canceled, [keep_open])
+    said = tools.run([*asked, *lock.conda], root, _surroundings(root), say, canceled, [keep_open])
     if not said.ok:
         last = "\n".join((said.complaints or said.output).strip().splitlines()[-15:])
         raise UserErrorException(f"{os.path.basename(tool)} could not install the conda packages. It says:\n{last}")

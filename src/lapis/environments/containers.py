@@ -108,8 +108,11 @@ def inside(
     cwd: str,
     name: str = "",
     more: Sequence[str] = (),
+    read_only: Sequence[str] = (),
 ) -> list[str]:
     """The command that runs `argv` in a container: as this user, on this network, with these folders where they are.
+
+    Folders and files that are not there are left out, and of one that is named twice the right to write counts.
 
     `variables` are names, or NAME=value. Those without a value must be in the environment of whoever runs it: what
     they hold does not stand on the command line.
@@ -117,8 +120,9 @@ def inside(
     command = [runtime_path, "run", "--rm", "--init", "--network=host", "--user", f"{os.getuid()}:{os.getgid()}"]
     command += ["--name", name] if name else []
     command += ["--gpus", "all"] if shutil.which("nvidia-smi") and runtime_path.endswith("docker") else []
-    for folder in dict.fromkeys(folders):
-        command += ["--volume", f"{folder}:{folder}"]
+    shown = {**dict.fromkeys(read_only, ":ro"), **dict.fromkeys(folders, "")}
+    for folder in sorted(filter(os.path.exists, shown)):  # what holds another comes before it
+        command += ["--volume", f"{folder}:{folder}{shown[folder]}"]
     for variable in variables:
         command += ["--env", variable]
     return [*command, "--workdir", cwd, *more, "--entrypoint", argv[0], image, *argv[1:]]

@@ -30,7 +30,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from lapis.environments import in_use, no_code
+from lapis.environments import contained, in_use, no_code
 from lapis.environments.build import build_and_hold
 from lapis.environments.recipe import recipe
 from lapis.environments.resolve import resolve
@@ -251,6 +251,7 @@ def _step(
     environment = {**surroundings.harmless(os.environ), **lock.variables}  # what loads a model runs what is in it
     # Both on the CPU: what differs is then the file, not the device.
     environment.update({"PYTHONPATH": packages, "VIRTUAL_ENV": folder, "CUDA_VISIBLE_DEVICES": "-1"})
+    environment["HOME"] = os.path.dirname(made)
     said_at = began = time.monotonic()
 
     def still_wanted() -> bool:
@@ -262,6 +263,8 @@ def _step(
 
     try:
         argv = [_python(folder), "-m", "lapis.scoring.convert", *arguments]
+        given = [folder, packages, *own_sources.real_folders(), *filter(os.path.isabs, arguments)]
+        argv = contained.command(argv, given, [os.path.dirname(made)])
         said = commands.run(argv, environment, made, canceled=still_wanted, keep_open=[file])
     finally:
         os.close(file)

@@ -12,7 +12,7 @@ import tempfile
 import time
 from dataclasses import replace
 
-from lapis.environments import apart, in_use, package_facts, uv
+from lapis.environments import in_use, package_facts, uv
 from lapis.environments.build import install_packages
 from lapis.environments.values import Lock, Recipe
 from lapis.environments.versions import version
@@ -173,13 +173,13 @@ def _compile(
         workshop = os.path.join(place, "env")
         install_packages(lock, interpreter, root, workshop, commands.silent, canceled, keep_open[0])
         python = os.path.join(workshop, "bin", "python")
-        tools = uv.run(["pip", "install", "--python", python, *_TOOLS], root, canceled=canceled, keep_open=keep_open)
-        if not tools.ok:
-            raise UserErrorException(f"The tools to compile Horovod could not be installed: {_last(tools.complaints)}")
+        ready = uv.run(["pip", "install", "--python", python, *_TOOLS], root, canceled=canceled, keep_open=keep_open)
+        if not ready.ok:
+            raise UserErrorException(f"The tools to compile Horovod could not be installed: {_last(ready.complaints)}")
         command = [python, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-cache-dir"]
         command += ["--no-binary", "horovod", f"horovod=={package_facts.HOROVOD}", "-w", os.path.join(place, "made")]
         variables = _surroundings(workshop, frameworks)
-        done = apart.run(command, root, variables, canceled=wanted_no_more, keep_open=keep_open, folder=place)
+        done = tools.run(command, root, variables, canceled=wanted_no_more, keep_open=keep_open, folder=place)
         made = glob.glob(os.path.join(place, "made", "*.whl"))
         if not done.ok or not made:
             log = os.path.join(store, f"{name}.log")

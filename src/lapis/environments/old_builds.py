@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from lapis.environments import apart, explain
+from lapis.environments import explain, tools
 from lapis.machine.commands import Said, Tell
 
 # The last tools that still did what the sources of 2015 to 2021 rely on: 2to3, setup_requires, lenient versions.
@@ -48,7 +48,7 @@ def tried(call: Callable[[Sequence[str]], Said], folder: str, python: str, tell:
 def _settings(needs: Mapping[str, Sequence[str]]) -> list[str]:
     """The user's own settings of uv, which a file that is named takes the place of, and what the packages need."""
     lines = []
-    path = apart.settings_of_uv()
+    path = tools.settings_of_uv()
     if path is not None:
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from lapis.domain import settings
-from lapis.environments import apart, indexes
+from lapis.environments import indexes, tools
 from lapis.errors import UserErrorException
 from lapis.machine import commands, uv
 from lapis.machine.commands import Canceled, Said, Tell
@@ -72,7 +72,7 @@ def run(
     command = [find(), *arguments]
     if image:
         command = _in_container(image, command, environment, root)
-    return apart.run(command, root, environment, tell, canceled, keep_open, of_a_container=bool(image))
+    return tools.run(command, root, environment, tell, canceled, keep_open, of_a_container=bool(image))
 
 
 def _in_container(image: str, command: Sequence[str], environment: Mapping[str, str], root: str) -> list[str]:

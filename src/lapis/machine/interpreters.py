@@ -55,6 +55,19 @@ def interpreters() -> list[Interpreter]:
     return sorted(found.values(), key=rank, reverse=True)
 
 
+def prefixes(program: str) -> list[str]:
+    """The installations that an interpreter is made of: its environment's, and the one below it. Not the system's."""
+    found = []
+    while os.path.isabs(program):
+        prefix = os.path.dirname(os.path.dirname(program))
+        if glob.glob(os.path.join(glob.escape(prefix), "lib", "python*")) and prefix not in ("/", "/usr", "/usr/local"):
+            found.append(prefix)
+        if not os.path.islink(program):
+            break
+        program = os.path.normpath(os.path.join(os.path.dirname(program), os.readlink(program)))
+    return found
+
+
 def _candidates() -> list[tuple[str, str]]:
     home = os.path.expanduser("~")
     pyenv = os.environ.get("PYENV_ROOT") or os.path.join(home, ".pyenv")

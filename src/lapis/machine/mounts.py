@@ -23,9 +23,19 @@ def impossible() -> str | None:
         return f"this machine has no {DEVICE}"
     if not os.access(DEVICE, os.R_OK | os.W_OK):
         return f"{DEVICE} may not be opened by this user"
+    if os.geteuid() != 0 and _without_new_privileges():
+        return "code that runs apart from the server may not mount anything itself; an input of the run can be a mount"
     if os.geteuid() != 0 and _helper() is None:
         return f"a user who is not root needs {_HELPERS[0]} (Debian package fuse3)"
     return None
+
+
+def _without_new_privileges() -> bool:
+    try:
+        with open("/proc/self/status") as file:
+            return "NoNewPrivs:\t1" in file.read()
+    except OSError:
+        return False
 
 
 def attach(point: str) -> int:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from lapis.machine import apart
 from lapis.server.control.access import SERVER, Access, Actor
 from lapis.server.control.stores import Stores
 from lapis.version import VERSION
@@ -33,10 +34,13 @@ class Lifetime:
         return self.stopping.is_set()
 
     def about(self, *, by: Actor = SERVER) -> dict[str, Any]:
+        isolation = apart.level(self._home)
         return {
             "version": VERSION,
             "pid": os.getpid(),
             "home": self._home,
+            "isolation": isolation.kind,
+            "isolation_says": apart.said(isolation),
             "started_at": self._started_at,
             "active_runs": self._stores.runs.count_active(),
             "services": self._stores.services.count(),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lapis.domain.addresses import rule_of
-from lapis.environments import apart, guarded_proxy
+from lapis.environments import guarded_proxy, tools
 from lapis.environments.build import build
 from lapis.environments.resolve import resolve
 from lapis.environments.values import Recipe
@@ -93,7 +93,7 @@ def test_the_code_of_a_package_sees_no_secret_of_the_server(
 
 
 def test_a_tool_has_a_folder_of_its_own_that_goes_with_it(shop: Shop) -> None:
-    said = apart.run([sys.executable, "-c", "import os; print(os.getcwd(), os.environ['HOME'])"], shop.root, {})
+    said = tools.run([sys.executable, "-c", "import os; print(os.getcwd(), os.environ['HOME'])"], shop.root, {})
     folder, home = said.output.split()
     assert folder == home and not os.path.exists(home)
 

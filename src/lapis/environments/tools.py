@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 
 from lapis.domain.addresses import rule_of
-from lapis.environments import guarded_proxy
+from lapis.environments import contained, guarded_proxy
 from lapis.machine import commands
 from lapis.machine.commands import Canceled, Said, Tell
 
@@ -39,6 +39,8 @@ def run(
         environment = {**_files_of_the_user(), **variables, **through, "HOME": home, "GIT_TERMINAL_PROMPT": "0"}
         if of_a_container:
             environment.update({name: value for name, value in os.environ.items() if _is_of_runtime(name)})
+        else:
+            argv = contained.building(argv, root, environment, folder or home)
         return commands.run(argv, environment, folder or home, tell, canceled, keep_open)
 
 

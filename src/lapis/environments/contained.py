@@ -1,0 +1,88 @@
+"""Commands that run the code of packages and models, started apart from what is the server's.
+
+They see of its folder what they are given: the environment that is being built, uv's cache, and what their own command
+line and variables name. Every one has a user, or namespaces, of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from lapis.domain import settings
+from lapis.errors import UserErrorException
+from lapis.machine import apart, uv
+from lapis.machine.interpreters import prefixes
+
+_SOURCES = ("setup.py", "pyproject.toml")
+_PACKAGES = (".whl", ".tar.gz", ".tgz", ".zip", ".tar.bz2", ".txt")
+_PATH = re.compile(r"(?:^|[\s=@]|file://)(/[^\s;#'\"]+)", re.M)
+_OF_USER = (".netrc", ".config/uv", ".config/pip", ".pip", ".gitconfig", ".condarc")
+
+
+def building(argv: Sequence[str], root: str, variables: Mapping[str, str], folder: str) -> list[str]:
+    """`argv`, which installs packages into environments of `root`, as it is to be started in `folder`."""
+    root = os.path.abspath(root)
+    kept = os.path.dirname(root)
+    writable = [uv.cache_folder(kept), *_built(argv, root)]
+    writable += [place for place in (folder, variables.get("HOME", "")) if place != root and _within(place, kept)]
+    writable += [path for name, path in variables.items() if name == "CONDA_PKGS_DIRS"]
+    for place in writable:
+        os.makedirs(place, exist_ok=True)
+    named = [*_named(argv), *_named(_paths_in(variables))]
+    home = os.path.expanduser("~")
+    readable = [folder, os.path.dirname(argv[0]), *named, *(os.path.join(home, name) for name in _OF_USER)]
+    return command(argv, [*readable, *apart.named_by(os.environ)], writable)
+
+
+def command(argv: Sequence[str], readable: Sequence[str], writable: Sequence[str]) -> list[str]:
+    """`argv` as it is to be started, with nothing of the server's but what is given."""
+    found = apart.level(settings.home())
+    why_not = apart.refused(found)
+    if why_not:
+        raise UserErrorException(why_not)
+    programs = [path for word in argv for path in prefixes(word)]
+    written = (*writable, *(settings.load().open_folders or ()))
+    reach = apart.Reach(os.urandom(16).hex(), (settings.home(),), (*readable, *programs), written)
+    return apart.command(reach, found.kind, argv)
+
+
+def _built(argv: Sequence[str], root: str) -> Iterator[str]:
+    """The environments that the command names."""
+    for word in argv:
+        if _within(word, root) and word != root:
+            yield os.path.join(root, os.path.relpath(word, root).split(os.sep)[0])
+
+
+def _named(words: Sequence[str]) -> Iterator[str]:
+    """Files and folders that a command line names, and packages that lie where its files of requirements say.
+
+    What is in the server's folder is named by nobody but us: an environment, which `_built` finds.
+    """
+    kept = settings.home()
+    for word in words:
+        path = word.partition("=")[2] if word.startswith("-") else word
+        if not os.path.isabs(path) or not os.path.exists(path) or _within(path, kept):
+            continue
+        yield path
+        if path.endswith(".txt") and os.path.isfile(path):
+            with open(path, encoding="utf-8", errors="replace") as file:
+                lines = file.read()
+            yield from (found for found in _PATH.findall(lines) if _is_package(found) and not _within(found, kept))
+
+
+def _is_package(path: str) -> bool:
+    if os.path.isdir(path):
+        return any(os.path.exists(os.path.join(path, name)) for name in _SOURCES)
+    return path.endswith(_PACKAGES) and os.path.isfile(path)
+
+
+def _paths_in(variables: Mapping[str, str]) -> list[str]:
+    """Of indexes on the disk, settings and certificates."""
+    told = [value for name, value in variables.items() if name.startswith(("UV_", "PIP_", "SSL_", "NETRC", "CONDARC"))]
+    return [word.replace("file://", "") for value in told for word in re.split(r"[\s,]+", value)]
+
+
+def _within(path: str, folder: str) -> bool:
+    return os.path.isabs(path) and (os.path.realpath(path) + os.sep).startswith(os.path.realpath(folder) + os.sep)

@@ -1,0 +1,70 @@
+"""What a run is given of this machine: its own, and nothing that is the server's or another run's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lapis.agent import reach
+from lapis.agent.crew import Member
+from lapis.domain.job import Job, Reference
+from lapis.environments import containers
+from lapis.errors import UserErrorException
+from tests.launches import work
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "home"
+    for name in ("token", "secrets.key", "lapis.db", "work/r/job.json", "work/other/job.json"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("secret")
+    monkeypatch.setenv("LAPIS_HOME", str(home))
+    monkeypatch.delenv("LAPIS_OPEN_FOLDERS", raising=False)
+    return home
+
+
+def member(folder: Path) -> Member:
+    return Member("", str(folder), str(folder / "log"), "log", ["/bin/sh"], {"LAPIS_MEMBER": "r"}, str(folder))
+
+
+def test_no_path_that_a_run_is_given_holds_a_secret_of_the_server(home: Path) -> None:
+    reach.make_folders(str(home / "work" / "r"))
+    given = reach.of_run(work(Job(script="train.py")), [member(home / "work" / "r")], str(home / "work" / "r"))
+    secrets = [path for path in home.rglob("*") if path.is_file() and path.read_text() == "secret"]
+    assert len(secrets) == 5 and str(home) in given.hidden
+    for path in (*given.readable, *given.writable):
+        assert not any(str(secret) == path or str(secret).startswith(path + os.sep) for secret in secrets), path
+
+
+def test_a_container_gets_the_same_and_may_write_to_what_is_the_runs_alone(home: Path) -> None:
+    folder = home / "work" / "r"
+    reach.make_folders(str(folder))
+    given = reach.of_run(work(Job(script="train.py")), [member(folder)], str(folder))
+    command = containers.inside("docker", "image", ["sh"], [], given.writable, "/", read_only=given.readable)
+    volumes = [command[at + 1] for at, word in enumerate(command) if word == "--volume"]
+    assert f"{folder / 'files'}:{folder / 'files'}" in volumes
+    assert not any(each.startswith((f"{home}:", f"{folder}:", f"{home / 'work'}:")) for each in volumes)
+    assert all(each.endswith(":ro") for each in volumes if not each.startswith((f"{folder}/", f"{home}/stores/")))
+
+
+def test_data_in_the_servers_own_folder_is_refused_but_for_the_workspaces_stores(home: Path) -> None:
+    run, folder = work(Job(script="train.py")), str(home / "work" / "r")
+    reach.check_data(str(home / "stores" / "w" / "workspaceblobstore"), run, folder)
+    reach.check_data("/data/of/mine", run, folder)
+    for place in (home, home / "token", home / "stores" / "another", home / "work" / "other"):
+        with pytest.raises(UserErrorException, match="no data of this workspace"):
+            reach.check_data(str(place), run, folder)
+    asked = Reference("x", "mount", str(home / "work" / "other"))
+    with pytest.raises(UserErrorException, match="no data of this workspace"):
+        reach.of_run(work(Job(script="train.py", inputs=(asked,))), [member(home)], folder)
+
+
+def test_a_link_that_leads_to_the_servers_own_folder_opens_nothing(home: Path) -> None:
+    folder = home / "work" / "r"
+    (folder / "data").mkdir()
+    (folder / "data" / "innocent").symlink_to(home / "token")
+    given = reach.of_run(work(Job(script="train.py")), [member(folder)], str(folder))
+    assert str(home / "token") not in given.readable
