@@ -155,7 +155,7 @@ class Agent:
         """Everything that the script needs, and the processes to start."""
         if self.head:
             self.step("Running", "The agent has begun: laying out the code")
-        reach.get_ready(self.work)
+        reach.get_ready(self.work, self.folder)
         resume.bring_back(self.launch, self.log_name, self.log, self.shipper.client)
         prepare.lay_out_code(self.launch, self.code, self.shipper.client, self.place)
         resume.restore_outputs(self.launch, self.place, self.code, self.shipper.client)

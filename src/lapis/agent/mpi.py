@@ -130,11 +130,11 @@ def _on_loopback(version: int) -> list[str]:
 
 
 def _across(nodes: Sequence[Mapping[str, Any]], folder: str, each: int, here: str, version: int) -> list[str]:
-    hosts = os.path.join(folder, "mpi_hosts")
+    hosts = os.path.join(folder, "own", "mpi_hosts")  # where the processes of all nodes see it, whenever it comes
     with open(hosts, "w") as file:
         names = [here, *(_host(other) for other in nodes[1:])]
         file.writelines(f"{name} slots={each}\n" for name in names)
-    launcher = os.path.join(folder, "mpi_reach")
+    launcher = os.path.join(folder, "own", "mpi_reach")
     with open(launcher, "w") as file:  # mpirun wants one word
         file.write("#!/bin/sh\nexec " + " ".join(f"'{word}'" for word in _ours("mpi_reach.py")) + ' "$@"\n')
     os.chmod(launcher, 0o700)

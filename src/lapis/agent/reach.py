@@ -23,7 +23,7 @@ from lapis.machine.interpreters import prefixes
 
 _THEIRS = ("own", "files", "data", "resume-from", "home", "app", "front")  # in the run's folder: to write
 _FILES = ("journal.jsonl",)  # and files beside these, which are there before it starts
-_SHOWN = ("packages", "streams", "address", "mpi_hosts", "mpi_reach")  # and to read
+_SHOWN = ("packages", "streams", "address")  # and to read
 _SINGLE_FILES = 200  # as many are shown one by one; of more, the folders that they lie in
 
 
@@ -42,8 +42,10 @@ def apart_from_server(work: Work, members: Sequence[Member], folder: str, head: 
     return [replace(member, reach=given) for member in made]
 
 
-def get_ready(work: Work) -> None:
-    """While the code is laid out, what takes longest is done beside it."""
+def get_ready(work: Work, folder: str) -> None:
+    """While the code is laid out, what takes longest is done beside it. Other nodes find the folders once they meet."""
+    if level().kind != apart.SHARED:
+        make_folders(folder)
     if level().kind == apart.OWN_USER:
         apart.get_ready(_owner(work))
 
