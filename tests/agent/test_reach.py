@@ -22,7 +22,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text("secret")
     monkeypatch.setenv("LAPIS_HOME", str(home))
-    monkeypatch.delenv("LAPIS_OPEN_FOLDERS", raising=False)
+    monkeypatch.setenv("LAPIS_OPEN_FOLDERS", "none")
     return home
 
 
@@ -39,10 +39,22 @@ def test_no_path_that_a_run_is_given_holds_a_secret_of_the_server(home: Path) ->
         assert not any(str(secret) == path or str(secret).startswith(path + os.sep) for secret in secrets), path
 
 
+def test_the_users_own_files_are_open_to_his_scripts_and_the_servers_folder_is_hidden_in_them(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LAPIS_OPEN_FOLDERS")
+    folder = str(home / "work" / "r")
+    given = reach.of_run(work(Job(script="train.py")), [member(Path(folder))], folder)
+    assert "/tmp" in given.writable and "/etc" not in given.writable and str(home) in given.hidden
+    monkeypatch.setenv("LAPIS_OPEN_FOLDERS", "/srv/data:/scratch")
+    given = reach.of_run(work(Job(script="train.py")), [member(Path(folder))], folder)
+    assert "/srv/data" in given.writable and "/tmp" not in given.writable
+
+
 def test_a_container_gets_the_same_and_may_write_to_what_is_the_runs_alone(home: Path) -> None:
     folder = home / "work" / "r"
     reach.make_folders(str(folder))
-    given = reach.of_run(work(Job(script="train.py")), [member(folder)], str(folder))
+    given = reach.of_container(work(Job(script="train.py")), [member(folder)], str(folder))
     command = containers.inside("docker", "image", ["sh"], [], given.writable, "/", read_only=given.readable)
     volumes = [command[at + 1] for at, word in enumerate(command) if word == "--volume"]
     assert f"{folder / 'files'}:{folder / 'files'}" in volumes

@@ -177,9 +177,10 @@ def prepare_metadata_for_build_wheel(folder, settings=None):
 
 
 def test_a_package_that_is_built_gets_at_nothing_of_the_servers(
-    on_shared_server: Home, tmp_path: Path, other_run: Any
+    on_shared_server: Home, tmp_path: Path, other_run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told, wheels = tmp_path / "told.json", tmp_path / "wheels"
+    monkeypatch.setenv("LAPIS_OPEN_FOLDERS", str(tmp_path))  # for what it tells
     wheels.mkdir()
     needs = "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n"
     given = spoils(on_shared_server, other_run.id)

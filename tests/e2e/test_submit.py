@@ -243,10 +243,12 @@ def test_outputs_and_logs_are_kept_under_their_names(finish: Submit) -> None:
     )
     assert run.get_file_names() == [
         "azureml-logs/70_driver_log.txt",
+        "logs/not utf-8 %FF",
         "logs/train.log",
         "outputs/a/b/c d.txt",
         "outputs/empty",
         "outputs/model.pkl",
+        "outputs/not utf-8 %FF",
         LOG,
     ]
 

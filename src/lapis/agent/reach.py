@@ -22,7 +22,7 @@ from lapis.machine.apart import Level, Reach
 from lapis.machine.interpreters import prefixes
 
 _THEIRS = ("own", "files", "data", "resume-from", "home", "app", "front")  # in the run's folder: to write
-_FILES = ("journal.jsonl",)  # and files beside these, which are there before it starts
+_FILES = ("journal.jsonl", "stored.jsonl")  # and files beside these, which are there before it starts
 _SHOWN = ("packages", "streams", "address")  # and to read
 _SINGLE_FILES = 200  # as many are shown one by one; of more, the folders that they lie in
 
@@ -105,14 +105,23 @@ class AddressNote:
         except OSError:
             return  # it is on its way back
         if stamp != self._seen:
-            url = (json_files.read(self._source) or {}).get("url")
-            if url:
-                json_files.write(self._target, {"url": url}, mode=0o644)
+            about = json_files.read(self._source) or {}
+            if about.get("url"):
+                json_files.write(self._target, about, mode=0o644)
                 self._seen = stamp
 
 
+def of_container(work: Work, members: Sequence[Member], folder: str, head: str | None = None) -> Reach:
+    """As `of_run`, with no more of the user's files than he named: in what a container has, nothing is hidden."""
+    return _reach(work, members, folder, head, settings.load().open_folders or ())
+
+
 def of_run(work: Work, members: Sequence[Member], folder: str, head: str | None = None) -> Reach:
-    writable = [*_to_write(work, members, folder, head), *_open_folders()]
+    return _reach(work, members, folder, head, _open_folders())
+
+
+def _reach(work: Work, members: Sequence[Member], folder: str, head: str | None, open_folders: Sequence[str]) -> Reach:
+    writable = [*_to_write(work, members, folder, head), *open_folders]
     wanted = [each.path_on_compute for each in (*work.job.inputs, *work.job.outputs) if each.path_on_compute]
     data = [os.path.join(folder, "data"), *(os.path.join(prepare.code_folder(folder), each) for each in wanted)]
     linked = [path for path in _linked(data) if _may_be_data(path, work, folder)]

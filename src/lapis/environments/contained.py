@@ -63,7 +63,8 @@ def _named(words: Sequence[str]) -> Iterator[str]:
     kept = settings.home()
     for word in words:
         path = word.partition("=")[2] if word.startswith("-") else word
-        if not os.path.isabs(path) or not os.path.exists(path) or _within(path, kept):
+        is_there = os.path.isabs(path) and (os.path.isfile(path) or os.path.isdir(path))  # not /dev/null
+        if not is_there or _within(path, kept):
             continue
         yield path
         if path.endswith(".txt") and os.path.isfile(path):

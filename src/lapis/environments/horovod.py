@@ -12,7 +12,7 @@ import tempfile
 import time
 from dataclasses import replace
 
-from lapis.environments import in_use, package_facts, uv
+from lapis.environments import in_use, package_facts, tools, uv
 from lapis.environments.build import install_packages
 from lapis.environments.values import Lock, Recipe
 from lapis.environments.versions import version
