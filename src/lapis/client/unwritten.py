@@ -82,9 +82,11 @@ class Unwritten:
                 os.register_at_fork(after_in_child=self._begin)
             with contextlib.suppress(OSError):  # stderr is a file on the same disk, as a rule
                 print(f"Lapis: {self._journal} cannot be written; what is logged is held in memory.", file=sys.stderr)
-        self._mark = f"{self._journal}{_HELD}{os.getpid()}"
-        with contextlib.suppress(OSError):
-            open(self._mark, "wb").close()
+        for prefix in _prefixes(self._journal):
+            self._mark = f"{prefix}{os.getpid()}"
+            with contextlib.suppress(OSError):
+                open(self._mark, "wb").close()
+                return
 
     def _retry(self) -> None:
         while not self._drained():
@@ -111,7 +113,7 @@ class Unwritten:
             return
         with contextlib.suppress(OSError):
             if self._lost:
-                os.replace(self._mark, f"{self._journal}{_HELD}{os.getpid()}.{self._lost}")
+                os.replace(self._mark, f"{self._mark}.{self._lost}")
             else:
                 os.remove(self._mark)
         self._mark = None
@@ -124,7 +126,7 @@ def lost_beside(journal: str) -> list[str]:
     """What processes that have ended held until then, in words."""
     told = []
     for mark in sorted(_marks(journal)):
-        pid, _, count = mark[len(journal) + len(_HELD) :].partition(".")
+        pid, _, count = mark.rpartition(_HELD)[2].partition(".")
         told.append(_told(pid, count))
     return told
 
@@ -136,10 +138,17 @@ def remove_marks(journal: str) -> None:
             os.remove(mark)
 
 
-def _marks(journal: str) -> Iterator[str]:
+def _prefixes(journal: str) -> list[str]:
+    """What marks begin with: beside the journal or, where a run may write to that and not beside it, with its files."""
     folder, name = os.path.split(journal)
-    with contextlib.suppress(OSError):
-        yield from (os.path.join(folder, each) for each in os.listdir(folder) if each.startswith(name + _HELD))
+    return [os.path.join(folder, name + _HELD), os.path.join(folder, "files", name + _HELD)]
+
+
+def _marks(journal: str) -> Iterator[str]:
+    for prefix in _prefixes(journal):
+        folder, name = os.path.split(prefix)
+        with contextlib.suppress(OSError):
+            yield from (os.path.join(folder, each) for each in os.listdir(folder) if each.startswith(name))
 
 
 def _told(pid: object, count: object) -> str:
