@@ -126,13 +126,13 @@ class Gun:
 
 def _hunt(prey: Prey, requests: int) -> None:
     """Shoot, and look afterwards whether anything fell that should stand."""
-    seed = int(os.environ.get("LAPIS_FUZZ_SEED", "0")) or random.SystemRandom().randrange(1, 2**32)
-    print(f"LAPIS_FUZZ_SEED={seed}")
+    seed = int(os.environ.get("FUZZ_SEED", "0")) or random.SystemRandom().randrange(1, 2**32)
+    print(f"FUZZ_SEED={seed}")
     before, pid = _kept(prey), prey.home.server_pid
     assert pid is not None
     statuses, faults = _shots(prey, random.Random(seed), requests)
     print(f"{sum(statuses.values())} requests answered: {dict(sorted(statuses.items()))}")
-    assert not faults, f"{len(faults)} faults with LAPIS_FUZZ_SEED={seed}. Of them:\n" + "\n\n".join(faults[:10])
+    assert not faults, f"{len(faults)} faults with FUZZ_SEED={seed}. Of them:\n" + "\n\n".join(faults[:10])
     assert prey.home.server_pid == pid, "the server was replaced"
     assert _kept(prey) == before
     assert psutil.Process(pid).memory_info().rss < MEMORY

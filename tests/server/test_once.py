@@ -18,9 +18,10 @@ from lapis.errors import UserErrorException
 from lapis.server.api.express import LANES
 from lapis.server.app import make_app, make_system
 from lapis.server.control.access import USER
+from lapis.server.control.sealing import Sealing
+from lapis.server.control.stores import open_stores
 from lapis.server.once import Once, _Asked
-from lapis.server.store.database import Database
-from lapis.server.store.requests import KEPT, KEPT_SECONDS, Answered, RequestStore
+from lapis.server.store.requests import KEPT, KEPT_SECONDS, Answered
 from lapis.testing import until
 
 # Asked again without harm, for what they carry themselves.
@@ -50,13 +51,14 @@ def test_every_route_that_changes_something_says_what_becomes_of_it_when_it_come
 
 @pytest.fixture
 def once(tmp_path: Path) -> Iterator[Once]:
-    database = Database(str(tmp_path / "lapis.db"))
-    yield Once(lambda *_: None, database, RequestStore(database), b"key", time.time)  # type: ignore[arg-type, return-value]
-    database.close()
+    stores = open_stores(str(tmp_path))
+    sealing = Sealing(stores, str(tmp_path))
+    yield Once(lambda *_: None, stores.database, stores.requests, sealing, b"key", time.time)  # type: ignore[arg-type, return-value]
+    stores.database.close()
 
 
 def asked(once: Once, identity: str | None = "a" * 16, mark: str = "m") -> _Asked:
-    return _Asked(once, USER, identity, lambda: mark)
+    return _Asked(once, USER, None, identity, lambda: mark)
 
 
 def test_the_answer_and_the_change_are_one_transaction(once: Once) -> None:

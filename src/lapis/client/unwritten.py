@@ -139,9 +139,9 @@ def remove_marks(journal: str) -> None:
 
 
 def _prefixes(journal: str) -> list[str]:
-    """What marks begin with: beside the journal or, where a run may write to that and not beside it, with its files."""
+    """What marks begin with: beside the journal or, where a run may write to that and not beside it, in its home."""
     folder, name = os.path.split(journal)
-    return [os.path.join(folder, name + _HELD), os.path.join(folder, "files", name + _HELD)]
+    return [os.path.join(folder, name + _HELD), os.path.join(folder, "home", name + _HELD)]
 
 
 def _marks(journal: str) -> Iterator[str]:

@@ -130,7 +130,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], leave: C
         upkeep=Upkeep(stores, runs, settings, now),
     )
     control.workspaces.ensure_default()
-    return System(home, stores, access, tokens, control, reconciler)
+    return System(home, stores, access, tokens, sealing, control, reconciler)
 
 
 def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
@@ -169,7 +169,9 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
     for kind in (AzureMLException, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, tell)
     stores = system.stores
-    once = Once(app, stores.database, stores.requests, system.access.mark_key(), system.control.lifetime.now)
+    once = Once(
+        app, stores.database, stores.requests, system.sealing, system.access.mark_key(), system.control.lifetime.now
+    )
     express = Express(once, lambda: stores.database.busy, stores.settle, errors)
     return Gate(express, system, host, errors)
 

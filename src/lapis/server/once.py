@@ -22,21 +22,29 @@ from lapis.errors import Conflict, UserErrorException, to_wire
 from lapis.server.api.repeats import ASKED
 from lapis.server.api.request import ACTOR
 from lapis.server.control.access import Actor
+from lapis.server.control.sealing import Sealing
 from lapis.server.store.database import Database
 from lapis.server.store.requests import Answered, RequestStore
 
 HEADER = b"lapis-request"
 _IDENTITY = re.compile(rb"[0-9A-Za-z-]{16,64}")
+_WORKSPACE = re.compile("/api/v1/workspaces/([^/]+)")
 
 
 class Once:
     """In front of the routes: takes the identity of a request that may change something, and a mark of what it asks."""
 
     def __init__(
-        self, app: ASGIApp, database: Database, requests: RequestStore, key: bytes, now: Callable[[], float]
+        self,
+        app: ASGIApp,
+        database: Database,
+        requests: RequestStore,
+        sealing: Sealing,
+        key: bytes,
+        now: Callable[[], float],
     ) -> None:
         self._app = app
-        self._database, self._requests = database, requests
+        self._database, self._requests, self._sealing = database, requests, sealing
         self._key = key  # for marks: what is asked may hold a password, which no plain hash of it should give away
         self._now = now
         self._turns = _Turns()
@@ -59,16 +67,21 @@ class Once:
             return message
 
         # nothing is set back: the context is this request's own
-        ASKED.set(_Asked(self, scope[ACTOR], identity.decode() if identity else None, mark.hexdigest))
+        found = _WORKSPACE.match(scope["path"])
+        whose = found[1] if found else None
+        ASKED.set(_Asked(self, scope[ACTOR], whose, identity.decode() if identity else None, mark.hexdigest))
         await self._app(scope, marked, send)
 
 
 class _Asked:
     """One request, as the decorators of routes see it."""
 
-    def __init__(self, shared: Once, actor: Actor, identity: str | None, mark: Callable[[], str]) -> None:
+    def __init__(
+        self, shared: Once, actor: Actor, workspace_id: str | None, identity: str | None, mark: Callable[[], str]
+    ) -> None:
         self._database, self._requests, self._turns = shared._database, shared._requests, shared._turns
-        self._now = shared._now
+        self._sealing, self._now = shared._sealing, shared._now
+        self._workspace_id = workspace_id
         self._actor = f"{actor.kind} {actor.workspace_id or ''} {actor.run_id or ''}"
         self._identity = identity
         self._mark = mark
@@ -91,7 +104,8 @@ class _Asked:
         if known is not None:
             return known
         answer = work()
-        answered = Answered(self._mark(), answer.status_code, bytes(answer.body))
+        kept = self._with(bytes(answer.body), self._sealing.sealed)
+        answered = Answered(self._mark(), answer.status_code, kept)
         self._requests.add(self._actor, self._identity, answered, self._now())
         return answer
 
@@ -104,7 +118,14 @@ class _Asked:
                 f"A request with the identity {identity} was made before, and asked for something else. Each request "
                 "needs an identity of its own in the header Lapis-Request."
             )
-        return Response(found.answer, found.status, media_type="application/json")
+        again = self._with(found.answer, self._sealing.opened)
+        return Response(again, found.status, media_type="application/json")
+
+    def _with(self, body: bytes, how: Callable[[str, Any], Any]) -> bytes:
+        """An answer may hold what its asker alone may see: an address with its signature, say. It is kept sealed."""
+        if self._workspace_id is None:
+            return body
+        return json.dumps(how(self._workspace_id, json.loads(body)), separators=(",", ":")).encode()
 
 
 class _Turns:

@@ -8,6 +8,7 @@ from lapis.server.control.access import Access
 from lapis.server.control.control import Control
 from lapis.server.control.reconciler import Reconciler
 from lapis.server.control.run_tokens import RunTokens
+from lapis.server.control.sealing import Sealing
 from lapis.server.control.stores import Stores
 
 
@@ -17,6 +18,7 @@ class System:
     stores: Stores
     access: Access
     tokens: RunTokens
+    sealing: Sealing
     control: Control
     reconciler: Reconciler
 
