@@ -41,6 +41,8 @@ from lapis.server.store.tables import (
     runs,
 )
 
+_FEW = 500  # runs: as many are looked up one by one
+
 
 class Queued(NamedTuple):
     workspace_id: str
@@ -109,7 +111,7 @@ class RunStore:
 
     def find(self, where: RunFilter, limit: int, cursor: int | None = None) -> tuple[list[RunRecord], int | None]:
         """A page, and the cursor of the next page or None. Never reads metric points."""
-        query = _select(where)
+        query = self._among_few(where, _select(where))
         if where.best_by is None:
             query = query.order_by(runs.c.pk if where.oldest_first else runs.c.pk.desc())
             if cursor is not None:
@@ -119,6 +121,18 @@ class RunStore:
         page = rows[:limit]
         more = page[-1].pk if len(rows) > limit and where.best_by is None else None
         return [_to_record(row) for row in page], more
+
+    def _among_few(self, where: RunFilter, query: Select[Any]) -> Select[Any]:
+        """Of few runs with a rare label those are looked at, and not all runs whether they have it."""
+        for kind, labels in (("t", where.tags), ("p", where.properties)):
+            for key, value in labels:
+                mine = [run_labels.c.kind == kind, run_labels.c.key == key]
+                mine += [run_labels.c.value == value] if value is not None else []
+                with self._database.read() as connection:
+                    few = connection.execute(select(run_labels.c.run_pk).where(*mine).limit(_FEW + 1)).scalars().all()
+                if len(few) <= _FEW:
+                    return query.where(runs.c.pk.in_(few))
+        return query
 
     def find_all(self, where: RunFilter) -> list[RunRecord]:
         with self._database.read() as connection:

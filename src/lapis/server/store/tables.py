@@ -65,6 +65,9 @@ runs = Table(
     Column("body", Text, nullable=False),
     UniqueConstraint("workspace_id", "id"),
     Index("runs_by_experiment", "experiment_pk", "pk"),
+    # in SQLite every index ends in the row's number, so that the newest of a workspace come in order
+    Index("runs_by_workspace", "workspace_id"),
+    Index("runs_by_state", "workspace_id", "state"),
 )
 
 # Partial, so that a run that has no parent, or has ended, costs them nothing.
