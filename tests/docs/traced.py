@@ -52,7 +52,7 @@ def called_by(program: str, folder: Path) -> set[tuple[str, str]]:
         file.write(_NOTE.format(sources=str(sources), notes=str(notes)))
     (folder / "story.py").write_text(program)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("LAPIS_")}
-    environment.update(PYTHONPATH=str(sources), LAPIS_HOME=str(folder / "home"))
+    environment.update(PYTHONPATH=str(sources), LAPIS_HOME=str(folder / "home"), LAPIS_OPEN_FOLDERS=str(folder))
     try:
         done = subprocess.run(
             [sys.executable, "story.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=300

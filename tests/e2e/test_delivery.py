@@ -310,14 +310,22 @@ def test_pieces_of_any_size_make_the_same_run(experiment: Experiment, monkeypatc
 # -- what cannot be delivered
 
 
-def test_a_run_whose_journal_was_removed_says_so_and_has_not_completed(submit: Callable[..., Any]) -> None:
+def test_a_run_whose_journal_was_removed_says_so_and_has_not_completed(
+    submit: Callable[..., Any], on_shared_server: Home, tmp_path: Path
+) -> None:
     code = """
-import os
+import os, sys, time
 from azureml.core import Run
 Run.get_context().log("x", 1)
-os.remove(os.path.join(os.environ["LAPIS_RUN_FOLDER"], "journal.jsonl"))
+open(sys.argv[1] + ".logged", "w").close()
+while not os.path.exists(sys.argv[1]): time.sleep(0.01)
 """
-    details = ended(submit(code))
+    mark = tmp_path / "mark"
+    run = submit(code, arguments=[str(mark)])
+    until(lambda: Path(f"{mark}.logged").exists())
+    (on_shared_server.path / "work" / run.id / "journal.jsonl").unlink()
+    mark.touch()
+    details = ended(run)
     assert details["status"] == "Failed"
     error = details["error"]["error"]
     assert error["code"] == "NotDelivered"

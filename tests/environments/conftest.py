@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import tarfile
 from pathlib import Path
@@ -34,6 +35,13 @@ def build_wheel(folder, settings=None, metadata=None):
         wheel.writestr(info + "RECORD", NAME + ".py,,\\n")
     return path
 """
+
+
+@pytest.fixture(autouse=True)
+def _open_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What tests build writes where they look for it, however far apart it runs; their own commands are Python's."""
+    opened = [str(tmp_path_factory.getbasetemp()), sys.base_prefix]
+    monkeypatch.setenv("LAPIS_OPEN_FOLDERS", os.pathsep.join(opened))
 
 
 class Shop:

@@ -136,7 +136,7 @@ def _to_write(work: Work, members: Sequence[Member], folder: str, head: str | No
     if work.job.service is None:
         yield _stores(work)  # scripts use the datastores of their workspace by name too
     for member in members:
-        yield from (*member.logs.values(), *member.reserved)
+        yield from (member.log, *member.logs.values(), *member.reserved)
     for wanted in (*work.job.inputs, *work.job.outputs):
         if isinstance(wanted, DatasetInput) or wanted.mode != "mount":
             continue

@@ -58,19 +58,24 @@ def _built(argv: Sequence[str], root: str) -> Iterator[str]:
 def _named(words: Sequence[str]) -> Iterator[str]:
     """Files and folders that a command line names, and packages that lie where its files of requirements say.
 
-    What is in the server's folder is named by nobody but us: an environment, which `_built` finds.
+    What is in the server's folder is named by nobody but us: an environment, which `_built` finds, or a wheel in the
+    stores of a workspace.
     """
     kept = settings.home()
     for word in words:
         path = word.partition("=")[2] if word.startswith("-") else word
-        is_there = os.path.isabs(path) and (os.path.isfile(path) or os.path.isdir(path))  # not /dev/null
-        if not is_there or _within(path, kept):
+        if not os.path.isabs(path) or not (os.path.isfile(path) or os.path.isdir(path)):  # no path, or /dev/null
             continue
-        yield path
+        if not _is_the_servers(path, kept):
+            yield path
         if path.endswith(".txt") and os.path.isfile(path):
             with open(path, encoding="utf-8", errors="replace") as file:
-                lines = file.read()
-            yield from (found for found in _PATH.findall(lines) if _is_package(found) and not _within(found, kept))
+                found = filter(_is_package, _PATH.findall(file.read()))
+            yield from (package for package in found if not _is_the_servers(package, kept))
+
+
+def _is_the_servers(path: str, kept: str) -> bool:
+    return _within(path, kept) and not _within(path, os.path.join(kept, "stores"))
 
 
 def _is_package(path: str) -> bool:

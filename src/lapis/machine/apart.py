@@ -9,6 +9,7 @@ As a program: `apart.py REACH COMMAND...` becomes the command (`command` makes s
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -103,7 +104,7 @@ def enter(reach: Reach, kind: str) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     wanted = {**dict.fromkeys(reach.readable, False), **dict.fromkeys(reach.writable, True)}
     if kind == OWN_USER:
-        user = user_of(reach.owner)
+        user, printed = user_of(reach.owner), _files_printed_to()
         users = _open_users.get(user) or namespaces.UsersAhead(user).open()
         namespaces.own_mounts()
         namespaces.lay_out(reach.hidden, wanted, users, _accounts(user))
@@ -113,6 +114,7 @@ def enter(reach: Reach, kind: str) -> None:
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
         namespaces.no_more_privileges()
+        _print_to(printed)
         return
     namespaces.own_users()
     namespaces.own_mounts()
@@ -120,6 +122,25 @@ def enter(reach: Reach, kind: str) -> None:
     os.chdir("/")
     namespaces.no_more_privileges()
     namespaces.own_processes()
+
+
+def _files_printed_to() -> dict[int, str]:
+    """Of stdout and stderr: the files that they are."""
+    found = {}
+    for stream in (1, 2):
+        with contextlib.suppress(OSError):
+            if stat.S_ISREG(os.fstat(stream).st_mode):
+                found[stream] = os.readlink(f"/proc/self/fd/{stream}")
+    return found
+
+
+def _print_to(files: Mapping[int, str]) -> None:
+    """The same files by the paths that they have now: who opens /dev/stderr opens them by these."""
+    for stream, path in files.items():
+        with contextlib.suppress(OSError):
+            opened = os.open(path, os.O_WRONLY | os.O_APPEND)
+            os.dup2(opened, stream)
+            os.close(opened)
 
 
 def _accounts(user: int) -> dict[str, str]:
@@ -229,7 +250,7 @@ def main(told: str, *argv: str) -> None:
         os.chdir(folder)
         os.execvp(argv[0], argv)
     except OSError as error:
-        sys.exit(f"{argv[0]} could not be started apart from the server's files: {error.strerror or error}")
+        sys.exit(f"{argv[0]} could not be started apart from the server's files: {error}")
 
 
 if __name__ == "__main__":
