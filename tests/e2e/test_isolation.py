@@ -207,9 +207,9 @@ def test_status_says_how_far_apart_code_runs(on_shared_server: Home) -> None:
 
 
 def test_a_script_may_open_its_own_stdout_and_stderr_by_name(finish: Any) -> None:
-    """As shells do: `echo trouble > /dev/stderr`."""
+    """As shells do: `echo trouble >> /dev/stderr`."""
     run = finish(
-        "import os\nopen('/dev/stdout', 'a').write('out by name\\n')\nos.system('echo trouble > /dev/stderr')\n"
+        "import os\nopen('/dev/stdout', 'a').write('out by name\\n')\nos.system('echo trouble >> /dev/stderr')\n"
     )
     said = run.get_logs()["user_logs/std_log.txt"]
     assert "out by name" in said and "trouble" in said
