@@ -38,3 +38,11 @@ def test_the_last_words_of_an_mpi_rank_come_from_the_node_that_has_its_log() -> 
     assert found is not None and found.error is not None
     assert found.reason == "rank 3: ended with exit code 3"
     assert found.error["message"] == "rank 3: ended with exit code 3. Last lines of user_logs/std_log_3.txt:\nboom"
+
+
+def test_the_last_words_of_a_failed_rank_are_waited_for_until_its_node_has_told_them() -> None:
+    failed = {"index": 0, "state": "failed", "at": 1.0, "verdict": Verdict("Failed", "r", {"rank": 3}).to_json()}
+    other: dict[str, Any] = {"index": 1, "state": "done", "delivered": True}
+    assert node_reports.last_words_are_missing([failed, other])
+    assert not node_reports.last_words_are_missing([failed, {**other, "said": {"rank": 3, "lines": ""}}])
+    assert not node_reports.last_words_are_missing([{**failed, "state": "done"}, other])

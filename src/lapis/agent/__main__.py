@@ -57,6 +57,7 @@ BEAT_OF_SERVICES = 1.0  # how soon a front learns of a new key
 BEAT_TOGETHER = 0.5  # on several nodes: how soon one learns that another has failed
 BEAT_IDLE = 0.25  # and that it is no longer needed
 MEET_EVERY = 0.02  # seconds between looks at whether the other nodes are there, while that may be soon
+LAST_WORDS_WITHIN = 5.0  # seconds that a node has to tell what its failed rank said last
 SAY_AFTER = 5.0  # seconds of waiting for other nodes before somebody would wonder
 STOP_GRACE = 5.0  # what a cancelled script has to save its work
 _NOT_SHARED = "This node shares no folder with the first one: what it writes to outputs and logs is not kept."
@@ -256,6 +257,8 @@ class Agent:
             self._ship(force=waited < SAY_AFTER)
             if self.over:
                 break
+            if waited < LAST_WORDS_WITHIN and node_reports.last_words_are_missing(self.others):
+                continue
             if self.head and node_reports.all_delivered(self.others, self.place.count):
                 return (node_reports.failure(self.others) or verdict).but_lost(node_reports.lost(self.others))
         silent = node_reports.undelivered(self.others, self.place.count)

@@ -27,9 +27,18 @@ def failure(nodes: Sequence[Told]) -> Verdict | None:
     if not failed:
         return None
     verdict = Verdict(**failed[0]["verdict"])
-    rank = (verdict.error or {}).get("rank")
-    said = next((each["said"] for each in nodes if each.get("said") and each["said"]["rank"] == rank), None)
+    said = _said(nodes, (verdict.error or {}).get("rank"))
     return verdict if said is None else of_rank(verdict, int(said["rank"]), said["lines"])
+
+
+def last_words_are_missing(nodes: Sequence[Told]) -> bool:
+    """Whether a rank failed whose node has not told yet what it said last: it may have delivered before it knew."""
+    error = getattr(failure(nodes), "error", None) or {}
+    return "rank" in error and not error.get("lastLines") and _said(nodes, error["rank"]) is None
+
+
+def _said(nodes: Sequence[Told], rank: Any) -> Any:
+    return next((each["said"] for each in nodes if each.get("said") and each["said"]["rank"] == rank), None)
 
 
 def nobody_is_busy(nodes: Sequence[Told]) -> bool:
