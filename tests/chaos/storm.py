@@ -264,6 +264,7 @@ class Storm:
 
     def _fault(self, run: Run, what: str) -> None:
         self.tally.faults.append(f"{run.id}: {what}")
+        print(self.tally.faults[-1], flush=True)
 
     def _nothing_is_left(self) -> None:
         """No process, no mount and no folder of a run stays when all have ended."""
