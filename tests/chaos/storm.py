@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from azureml.core import Experiment, Model, Run, ScriptRunConfig, Workspace
 from azureml.core.compute import AmlCompute, ComputeTarget
 from azureml.core.model import InferenceConfig
@@ -191,7 +193,13 @@ class Storm:
             return self._kill_server() or any(killed)
         if victim in ("fork server", "front", "worker"):
             marks = {"fork server": b"fork_server", "front": b"lapis.serving", "worker": b"scoring"}
-            found = [pid for pid in processes_of(str(self.home.path)) if marks[victim] in _command_line(pid)]
+            others = {pid for job in jobs for pid in _processes_of_job(job, ("agent", "keeper", "script"))}
+            found = [
+                pid
+                for pid in processes_of(str(self.home.path))
+                # agents and keepers are forked from the fork server, and look like it until they have noted who they are
+                if marks[victim] in _command_line(pid) and pid not in others and _age(pid) > 1.0
+            ]
             return bool(found) and self._kill_one(self.chance.choice(found))
         if chosen is None:
             return False
@@ -221,7 +229,8 @@ class Storm:
 
     def _jobs(self) -> Iterator[Path]:
         """The folders of agents that are at work."""
-        yield from (note.parent for note in (self.home.path / "work").rglob("agent.json"))
+        for pattern in ("*/agent.json", "*/nodes/*/agent.json"):
+            yield from (note.parent for note in (self.home.path / "work").glob(pattern))
 
     # -- the accounts
 
@@ -330,6 +339,13 @@ def _patiently(call: Callable[..., Any], **given: Any) -> Any:
             return call(**given)
         except Unavailable:
             pass
+
+
+def _age(pid: int) -> float:
+    try:
+        return time.time() - psutil.Process(pid).create_time()
+    except psutil.Error:
+        return 0.0
 
 
 def _lines(notes: Path) -> list[str]:
