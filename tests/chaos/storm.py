@@ -197,7 +197,7 @@ class Storm:
             found = [
                 pid
                 for pid in processes_of(str(self.home.path))
-                # agents and keepers are forked from the fork server, and look like it until they have noted who they are
+                # agents and keepers are forked from it, and look like it until they have noted who they are
                 if marks[victim] in _command_line(pid) and pid not in others and _age(pid) > 1.0
             ]
             return bool(found) and self._kill_one(self.chance.choice(found))
