@@ -193,7 +193,7 @@ class Storm:
             return self._kill_server() or any(killed)
         if victim in ("fork server", "front", "worker"):
             marks = {"fork server": b"fork_server", "front": b"lapis.serving", "worker": b"scoring"}
-            others = {pid for job in jobs for pid in _processes_of_job(job, ("agent", "keeper", "script"))}
+            others = {pid for job in self._noted() for pid in _processes_of_job(job, ("agent", "keeper", "script"))}
             found = [
                 pid
                 for pid in processes_of(str(self.home.path))
@@ -231,6 +231,12 @@ class Storm:
         """The folders of agents that are at work."""
         for pattern in ("*/agent.json", "*/nodes/*/agent.json"):
             yield from (note.parent for note in (self.home.path / "work").glob(pattern))
+
+    def _noted(self) -> Iterator[Path]:
+        """Every folder with notes of processes: of agents, and of each rank."""
+        for folder, _, names in os.walk(self.home.path / "work"):  # those that go meanwhile are passed over
+            if {"agent.json", "process.json"} & set(names):
+                yield Path(folder)
 
     # -- the accounts
 
