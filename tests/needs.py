@@ -83,8 +83,13 @@ def install(package: str, patience: float = _PATIENCE) -> str:
     while _LISTS in (complaint := _apt("update")):  # apt-get waits for no other that updates the lists of packages
         if time.monotonic() > deadline:
             return f"another apt has held the lists of packages for {patience:g} s: {complaint}"
-        time.sleep(min(1.0, patience))
+        pause(min(1.0, patience))
     return _apt("-o", f"DPkg::Lock::Timeout={patience:g}", "install", "-y", "--no-install-recommends", package)
+
+
+def pause(seconds: float) -> None:
+    """Of its own, so that a test can stand in for it and leave `time.sleep` to the threads of other tests."""
+    time.sleep(seconds)
 
 
 def _apt(*words: str) -> str:

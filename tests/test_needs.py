@@ -45,11 +45,11 @@ def test_the_lists_of_packages_are_asked_for_until_no_other_apt_has_them(
 ) -> None:
     (tmp_path / "busy").touch()
 
-    def sleep(seconds: float) -> None:
+    def pause(seconds: float) -> None:
         if len(calls()) == 3:
             (tmp_path / "busy").unlink()
 
-    monkeypatch.setattr(needs.time, "sleep", sleep)
+    monkeypatch.setattr(needs, "pause", pause)
     assert needs.install("hello") == ""
     assert [call.split()[1] for call in calls()] == ["update", "update", "update", "update", "-o"]
 
