@@ -89,6 +89,21 @@ def test_a_tree_is_ended_with_its_daemons_even_if_it_ignores_sigterm(tmp_path: P
     bystander.wait()
 
 
+def test_a_process_without_grace_is_not_asked_first(tmp_path: Path) -> None:
+    code = (
+        "import pathlib, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: pathlib.Path(sys.argv[1]).touch())\n"
+        "print('here', flush=True)\n"
+        "while True: time.sleep(0.001)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "asked")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"here\n"
+        processes.end_tree("", [process.pid], grace=0.0)
+    assert process.returncode == -signal.SIGKILL
+    assert not (tmp_path / "asked").exists()
+
+
 def test_a_pid_that_was_used_again_is_not_taken_for_the_same_process() -> None:
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     assert processes.alive(process.pid, processes.started(process.pid))

@@ -54,9 +54,12 @@ def signal_process(pid: int, when: str | None, number: int) -> None:
 
 
 def end_tree(mark: str, pids: list[int], grace: float = 5.0) -> None:
-    """End the processes `pids`, whatever they started, and whatever carries `mark` in its environment."""
+    """End the processes `pids`, whatever they started, and whatever carries `mark` in its environment.
+
+    Without grace nobody is asked first: an agent that was would have the time to report that its run was cancelled.
+    """
     deadline = time.monotonic() + grace
-    number = signal.SIGTERM
+    number = signal.SIGTERM if grace > 0.0 else signal.SIGKILL
     while True:
         targets = family(mark, pids)
         if not targets:
