@@ -152,6 +152,7 @@ def reported(bounded: Any, header: dict[str, Any], parts: list[bytes] | None = N
         ({"node": {"index": 0, "words": "x" * 100_000}}, "node"),
         ({"steps": [{"reason": "r", "at": float("nan")}]}, "at"),
         ({"steps": [{"reason": "r", "at": HUGE}]}, "at"),
+        ({"steps": [{"reason": "r", "at": -1}]}, "at"),
         ({"steps": [{"reason": "r", "at": 1}] * (limits.ITEMS + 1)}, "steps"),
         ({"steps": DEEP}, "levels deep"),
     ],
@@ -181,3 +182,13 @@ def test_points_that_no_database_keeps_are_left_out_and_the_others_taken(bounded
 def test_offsets_of_streams_have_bounds(bounded: Any, part: dict[str, Any], offset: Any) -> None:
     reply = reported(bounded, {"parts": [{**part, "offset": offset}]}, [b"x"])
     assert reply.status == 400 and "offset" in json.loads(reply.body)["error"]["message"]
+
+
+def test_names_of_streams_have_bounds(bounded: Any) -> None:
+    reply = reported(bounded, {"parts": [{"kind": "journal", "stream": "s" * 300, "offset": 0}]}, [b""])
+    assert reply.status == 400 and "parts[0].stream" in json.loads(reply.body)["error"]["message"]
+
+
+def test_a_verdict_without_a_moment_is_of_now(bounded: Any) -> None:
+    verdict = {"state": "Completed", "reason": "told", "at": None}
+    assert reported(bounded, {"verdict": verdict, "ends": {}}).status == 200

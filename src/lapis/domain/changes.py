@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, Mapping
 
+from lapis.domain import limits
 from lapis.domain.values import Value, at_most, within
 
-_MANY = at_most(1000)
-_NAME = at_most(255)
-_YEARS = 10 * 365 * 24 * 3600
+_MANY = at_most(limits.LABELS)
+_NAME = at_most(limits.NAME)
 
 
 def checked_as(kind: Any, changes: Any) -> dict[str, Any]:
@@ -75,8 +75,8 @@ class ModelChange(Value):
 
 @dataclass(frozen=True)
 class ComputeChange(Value):
-    min_nodes: int = field(default=0, metadata=within(0, 100_000))
-    max_nodes: int = field(default=0, metadata=within(0, 100_000))
-    idle_seconds: float = field(default=0.0, metadata=within(0, _YEARS))
+    min_nodes: int = field(default=0, metadata=within(0, limits.NODES))
+    max_nodes: int = field(default=0, metadata=within(0, limits.NODES))
+    idle_seconds: float = field(default=0.0, metadata=within(0, limits.SECONDS))
     tags: Mapping[str, str | None] = field(default_factory=dict, metadata=_MANY)
     description: str | None = None

@@ -41,6 +41,7 @@ PAGE = 1000  # runs in one answer
 WHOLE = 2**53  # a whole number beyond it is another one in other people's JSON
 STEP = 2**63 - 1  # of a metric, and every whole number that the database keeps
 SECONDS = 10 * 365 * 24 * 3600  # of any duration
+MOMENT = 2**40  # seconds since 1970: tens of thousands of years
 
 # bytes
 JSON_BODY = 16 << 20

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Callable, Mapping
 
+from lapis.domain import limits
 from lapis.domain.run import RunState
+from lapis.domain.tree import MAX_PATH_LENGTH
 from lapis.errors import UserErrorException
 
-MOST_NODES = 10_000
-MOST_REPLICAS = 10_000
-_LATEST = 2**40  # seconds since 1970: tens of thousands of years
-_FURTHEST = 2**53  # bytes of a file
 _STATES = {state.value for state in RunState}
 _ENDED = {"Completed", "Failed", "Canceled"}
 
@@ -27,11 +25,15 @@ def check_report(header: Mapping[str, Any], count: int) -> None:
     for number, part in enumerate(parts):
         _check_part(f"parts[{number}]", part)
     _fields("", header, {"ends": _optional(_is_ends), "steps": _optional(_is(list))})
+    for name, most in (("ends", limits.FILES_AT_ONCE), ("steps", limits.ITEMS)):
+        limits.check_count(name, header.get(name) or (), most)
     for number, step in enumerate(header.get("steps") or ()):
         _fields(f"steps[{number}]", step, _STEP)
     for name, fields in (("node", _NODE), ("verdict", _VERDICT), ("service", _SERVICE)):
         if header.get(name):
             _fields(name, header[name], fields)
+    if len(repr(header.get("node"))) > limits.NODE_WORDS:
+        raise UserErrorException(f"What a node tells of itself can be at most {limits.NODE_WORDS} characters long.")
     front = (header.get("service") or {}).get("front")
     if front:
         _fields("service.front", front, _FRONT)
@@ -44,9 +46,10 @@ def _check_part(where: str, part: Any) -> None:
         return
     if kind not in ("log", "journal"):
         raise UserErrorException(f"A report cannot hold a part of kind {str(kind)[:80]!r}.")
-    named = part.get("name" if kind == "log" else "stream")
-    _demand(isinstance(named, str) and 0 < len(named) <= 1024, where, f"the name of its {kind}")
-    _demand(_within(0, _FURTHEST)(part.get("offset")), f"{where}.offset", "a number of bytes")
+    name, most = ("name", MAX_PATH_LENGTH) if kind == "log" else ("stream", limits.NAME)
+    named = part.get(name)
+    _demand(isinstance(named, str) and 0 < len(named) <= most, f"{where}.{name}", f"text of 1 to {most} characters")
+    _demand(_within(0, limits.WHOLE)(part.get("offset")), f"{where}.offset", "a number of bytes")
 
 
 def _fields(where: str, value: Any, checks: Mapping[str, _Check]) -> None:
@@ -76,11 +79,11 @@ def _within(least: int, most: int) -> _Check:
 
 
 def _is_moment(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) < _LATEST
+    return type(value) in (int, float) and 0 <= value <= limits.MOMENT
 
 
 def _is_ends(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_within(0, _FURTHEST), value.values()))
+    return isinstance(value, dict) and all(map(_within(0, limits.WHOLE), value.values()))
 
 
 def _is_error(value: Any) -> bool:
@@ -88,7 +91,7 @@ def _is_error(value: Any) -> bool:
 
 
 def _is_replicas(value: Any) -> bool:
-    fits = isinstance(value, list) and len(value) <= MOST_REPLICAS
+    fits = isinstance(value, list) and len(value) <= limits.ITEMS
     return fits and all(isinstance(each, dict) and isinstance(each.get("state"), str) for each in value)
 
 
@@ -106,7 +109,7 @@ _VERDICT: Mapping[str, _Check] = {
     "notices": _optional(_is(list)),
 }
 _NODE: Mapping[str, _Check] = {
-    "index": _within(0, MOST_NODES - 1),
+    "index": _within(0, limits.NODES - 1),
     "state": _optional(_is(str)),
     "verdict": _optional(_is(dict)),
     "at": _optional(_is_moment),
@@ -134,7 +137,7 @@ _WORDS = {
     "error": "a code and a message",
     "notices": "a list of texts",
     "lost": "a list of texts",
-    "index": f"a number from 0 to {MOST_NODES - 1}",
+    "index": f"a number from 0 to {limits.NODES - 1}",
     "verdict": "a verdict",
     "front": "what the front says",
     "live": "text",

@@ -398,9 +398,10 @@ class Runs:
     def report(
         self, workspace_id: str, run_id: str, header: Mapping[str, Any], parts: list[memoryview]
     ) -> dict[str, Any]:
-        """What an agent or the owner of an interactive run tells. All of it may be told again and counts once.
+        """What an agent or the owner of an interactive run tells, as `domain/report.py` lets it in.
 
-        A verdict comes last: what it comes with is kept, but it is refused while something before `ends` is lacking.
+        All of it may be told again and counts once. A verdict comes last: what it comes with is kept, but it is refused
+        while something before `ends` is lacking.
         """
         positions: dict[str, int] = {}
         journals: list[tuple[str, int, memoryview, list[Point]]] = []
@@ -409,15 +410,12 @@ class Runs:
         notices: list[str] = []
         for kind, data in zip(header.get("parts", []), parts, strict=True):
             what = kind["kind"]
-            if what in ("log", "journal"):
-                limits.check_whole("offset", kind["offset"], 0, limits.WHOLE)
             if what == "log":
                 notices += self._log_beside(workspace_id, run_id, kind)
                 positions[f"log:{kind['name']}"] = self._take_log(
                     workspace_id, run_id, kind["name"], kind["offset"], data, bool(kind.get("anew"))
                 )
             elif what == "journal":
-                limits.check_text("stream", kind["stream"], limits.NAME)
                 journals.append((kind["stream"], kind["offset"], data, parse_lines(bytes(data))[0]))
             elif what == "file" and "replaces" in kind:
                 collected[check_path(kind["name"])] = (*self._stores.blobs.put_bytes(data), str(kind["replaces"]))
@@ -455,7 +453,6 @@ class Runs:
         if header.get("verdict") and "ends" not in header:
             raise UserErrorException("A verdict is told with 'ends': how far each log and journal of the run goes.")
         ends = header.get("ends") or {}
-        limits.check_count("ends", ends, limits.FILES_AT_ONCE)
         for key in ends.keys() - positions.keys():
             kind, _, name = key.partition(":")
             if kind not in ("log", "journal") or not name:
@@ -518,8 +515,6 @@ class Runs:
         """Whether a report says something of its node that it had not said before."""
         if not header.get("node"):
             return False
-        if len(repr(header["node"])) > limits.NODE_WORDS:
-            raise UserErrorException(f"What a node tells of itself can be at most {limits.NODE_WORDS} characters long.")
         run = self._stores.runs.get(workspace_id, run_id)
         return _told_node(run, header["node"]) != run
 
@@ -584,22 +579,20 @@ def _aliases(log: str) -> tuple[str, ...]:
 
 def _told_steps(run: RunRecord, steps: list[Mapping[str, Any]]) -> RunRecord:
     """`run` with the events that its agent told; a state that lies behind was told before."""
-    limits.check_count("steps", steps, limits.ITEMS)
     for step in steps:
         state = RunState(step["state"]) if step.get("state") else run.state
-        reason, until = str(step["reason"])[: limits.MESSAGE], str(step.get("until", ""))[: limits.MESSAGE]
-        at = limits.check_number("at", step["at"], 0, limits.WHOLE)
+        reason, until = str(step["reason"])[: limits.MESSAGE], str(step.get("until") or "")[: limits.MESSAGE]
         if state is run.state:
-            run = rules.note(run, reason, at=at, until=until)
+            run = rules.note(run, reason, at=step["at"], until=until)
         elif state in rules.next_states(run):
-            run = rules.advance(run, state, reason=reason, at=at, until=until)
+            run = rules.advance(run, state, reason=reason, at=step["at"], until=until)
     return run
 
 
 def _told_node(run: RunRecord, told: Mapping[str, Any]) -> RunRecord:
     """`run` with what one of its nodes says of itself; places of those that said nothing yet are empty."""
     count = run.job.node_count if run.job is not None else limits.NODES
-    index = limits.check_whole("node.index", told["index"], 0, min(count, limits.NODES) - 1)
+    index = limits.check_whole("node.index", told["index"], 0, count - 1)
     nodes = [dict(each) for each in run.nodes]
     nodes += [{} for _ in range(index + 1 - len(nodes))]
     nodes[index].update(told)  # an agent that took over tells less than the one before it
@@ -618,5 +611,5 @@ def _told_verdict(run: RunRecord, verdict: Mapping[str, Any], now: float) -> Run
         reason = run.properties[STOPPED_BY]
     if run.error and state is not RunState.FAILED:
         state, reason, error = RunState.FAILED, str(run.error["message"]), run.error
-    at = limits.check_number("at", verdict.get("at", now), 0, limits.WHOLE)
+    at = now if verdict.get("at") is None else verdict["at"]
     return rules.end(run, state, reason=reason[: limits.MESSAGE], at=at, error=error)
