@@ -30,7 +30,7 @@ def wrapped(work: Work, members: list[Member], folder: str, head: str | None) ->
     if runtime is None:
         raise UserErrorException("The run's environment is an image, and neither Docker nor Podman answers now.")
     reach.make_folders(folder)
-    members = [reach.with_own_variables(member, folder) for member in members]
+    members = reach.with_own_variables(members, folder)
     given = reach.of_container(work, members, folder, head)
     return [_wrapped(member, runtime, wanted, given, work.launch.number) for member in members]
 

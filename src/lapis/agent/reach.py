@@ -20,6 +20,7 @@ from lapis.errors import UserErrorException
 from lapis.machine import apart, json_files, own_sources
 from lapis.machine.apart import Level, Reach
 from lapis.machine.interpreters import prefixes
+from lapis.machine.paths import is_within
 
 _THEIRS = ("own", "files", "data", "resume-from", "home", "app", "front")  # in the run's folder: to write
 _FILES = ("journal.jsonl", "stored.jsonl")  # and files beside these, which are there before it starts
@@ -29,14 +30,11 @@ _SINGLE_FILES = 200  # as many are shown one by one; of more, the folders that t
 
 def apart_from_server(work: Work, members: Sequence[Member], folder: str, head: str | None) -> list[Member]:
     """The members, each with what it may reach; as they are where code and secrets share a user."""
-    found = level()
-    why_not = apart.refused(found)
-    if why_not:
-        raise UserErrorException(why_not)
+    found = apart.allowed(settings.home())
     if found.kind == apart.SHARED:
         return list(members)
     make_folders(folder)
-    made = [replace(with_own_variables(member, folder), apart=found.kind) for member in members]
+    made = [replace(member, apart=found.kind) for member in with_own_variables(members, folder)]
     given = of_run(work, made, folder, head).to_json()
     apart.be_ready(_owner(work))
     return [replace(member, reach=given) for member in made]
@@ -67,11 +65,15 @@ def make_folders(folder: str) -> None:
         open(os.path.join(folder, name), "ab").close()
 
 
-def with_own_variables(member: Member, folder: str) -> Member:
+def with_own_variables(members: Sequence[Member], folder: str) -> list[Member]:
     own = own_variables(folder)
-    if member.variables.get("LAPIS_ADDRESS_FILE"):  # in a network of its own the server is where it always is
-        own["LAPIS_ADDRESS_FILE"] = address_file(folder)
-    return replace(member, variables={**member.variables, **own})
+    noted = {**own, "LAPIS_ADDRESS_FILE": address_file(folder)}
+
+    def own_of(member: Member) -> dict[str, str]:
+        """In a network of its own the server is where it always is, and no file says so."""
+        return noted if member.variables.get("LAPIS_ADDRESS_FILE") else own
+
+    return [replace(member, variables={**member.variables, **own_of(member)}) for member in members]
 
 
 def own_variables(folder: str) -> dict[str, str]:
@@ -80,7 +82,7 @@ def own_variables(folder: str) -> dict[str, str]:
     own = {"LAPIS_HOME": os.path.join(home, ".lapis")}
     if level().kind == apart.OWN_USER:
         own.update({name: os.environ.get(name) or "lapis" for name in ("USER", "LOGNAME")})
-        if not any(_within(os.path.expanduser("~"), each) for each in _open_folders()):
+        if not any(is_within(os.path.expanduser("~"), each) for each in _open_folders()):
             own["HOME"] = home
     return own
 
@@ -168,16 +170,12 @@ def check_data(path: str, work: Work, folder: str) -> None:
 def _may_be_data(path: str, work: Work, folder: str) -> bool:
     home = settings.home()
     caches = [os.path.join(home, "cache", name) for name in ("web", "objects")]
-    return not _within(path, home) or any(_within(path, each) for each in (_stores(work), *caches, folder))
+    return not is_within(path, home) or any(is_within(path, each) for each in (_stores(work), *caches, folder))
 
 
 def _stores(work: Work) -> str:
     """The folders of a workspace's own datastores."""
     return os.path.join(settings.home(), "stores", work.launch.workspace.id)
-
-
-def _within(path: str, folder: str) -> bool:
-    return (os.path.realpath(path) + os.sep).startswith(os.path.join(os.path.realpath(folder), ""))
 
 
 def _linked(places: Sequence[str]) -> list[str]:

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from lapis.domain import settings
-from lapis.errors import UserErrorException
 from lapis.machine import apart, uv
 from lapis.machine.interpreters import prefixes
+from lapis.machine.paths import is_within
 
 _SOURCES = ("setup.py", "pyproject.toml")
 _PACKAGES = (".whl", ".tar.gz", ".tgz", ".zip", ".tar.bz2", ".txt")
@@ -26,7 +26,8 @@ def building(argv: Sequence[str], root: str, variables: Mapping[str, str], folde
     root = os.path.abspath(root)
     kept = os.path.dirname(root)
     writable = [uv.cache_folder(kept), *_built(argv, root)]
-    writable += [place for place in (folder, variables.get("HOME", "")) if place != root and _within(place, kept)]
+    places = (folder, variables.get("HOME", ""))
+    writable += [place for place in places if os.path.isabs(place) and place != root and is_within(place, kept)]
     writable += [path for name, path in variables.items() if name == "CONDA_PKGS_DIRS"]
     for place in writable:
         os.makedirs(place, exist_ok=True)
@@ -38,10 +39,7 @@ def building(argv: Sequence[str], root: str, variables: Mapping[str, str], folde
 
 def command(argv: Sequence[str], readable: Sequence[str], writable: Sequence[str]) -> list[str]:
     """`argv` as it is to be started, with nothing of the server's but what is given."""
-    found = apart.level(settings.home())
-    why_not = apart.refused(found)
-    if why_not:
-        raise UserErrorException(why_not)
+    found = apart.allowed(settings.home())
     programs = [path for word in argv for path in prefixes(word)]
     written = (*writable, *(settings.load().open_folders or ()))
     reach = apart.Reach(os.urandom(16).hex(), (settings.home(),), (*readable, *programs), written)
@@ -51,7 +49,7 @@ def command(argv: Sequence[str], readable: Sequence[str], writable: Sequence[str
 def _built(argv: Sequence[str], root: str) -> Iterator[str]:
     """The environments that the command names."""
     for word in argv:
-        if _within(word, root) and word != root:
+        if os.path.isabs(word) and word != root and is_within(word, root):
             yield os.path.join(root, os.path.relpath(word, root).split(os.sep)[0])
 
 
@@ -75,7 +73,7 @@ def _named(words: Sequence[str]) -> Iterator[str]:
 
 
 def _is_the_servers(path: str, kept: str) -> bool:
-    return _within(path, kept) and not _within(path, os.path.join(kept, "stores"))
+    return is_within(path, kept) and not is_within(path, os.path.join(kept, "stores"))
 
 
 def _is_package(path: str) -> bool:
@@ -88,7 +86,3 @@ def _paths_in(variables: Mapping[str, str]) -> list[str]:
     """Of indexes on the disk, settings and certificates."""
     told = [value for name, value in variables.items() if name.startswith(("UV_", "PIP_", "SSL_", "NETRC", "CONDARC"))]
     return [word.replace("file://", "") for value in told for word in re.split(r"[\s,]+", value)]
-
-
-def _within(path: str, folder: str) -> bool:
-    return os.path.isabs(path) and (os.path.realpath(path) + os.sep).startswith(os.path.realpath(folder) + os.sep)

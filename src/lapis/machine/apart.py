@@ -85,6 +85,17 @@ def refused(found: Level, environ: Mapping[str, str] = os.environ) -> str:
     return f"{SETTING}=required, and on this machine code cannot be run apart from the server's secrets: {found.why}."
 
 
+def allowed(home: str) -> Level:
+    """`level`, where code of others is run at all; else a UserErrorException says why it is not."""
+    from lapis.errors import UserErrorException
+
+    found = level(home)
+    why_not = refused(found)
+    if why_not:
+        raise UserErrorException(why_not)
+    return found
+
+
 def said(found: Level) -> str:
     """In one line, for who asks."""
     return {

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from lapis.domain.data import LOCAL
 from lapis.domain.job import DatasetInput, Job, Output, Reference
 from lapis.errors import Forbidden, NotFound, UserErrorException
+from lapis.machine.paths import is_within
 from lapis.server.control.access import Actor
 from lapis.server.control.data import Data
 from lapis.server.control.holdings import Holdings
@@ -56,10 +57,10 @@ def _check_place(wanted: DatasetInput | Reference | Output, stores: dict[str, st
                 raise Forbidden(f"{whose} takes datastore '{name}' for a folder that it is not. {_WHY}")
         if any(isinstance(each, dict) and each.get("kind") == LOCAL for each in wanted.definition.get("sources") or ()):
             raise Forbidden(f"{whose} names a path of the machine. {_WHY}")
-    elif isinstance(wanted.place, str) and not _is_below(wanted.place, stores.values()):
+    elif isinstance(wanted.place, str) and not any(is_within(wanted.place, each) for each in stores.values() if each):
         raise Forbidden(f"{whose} names a folder outside of this workspace's datastores. {_WHY}")
     target = wanted.path_on_compute or ""
-    if os.path.isabs(target) and not _is_below(target, [tempfile.gettempdir()]):
+    if os.path.isabs(target) and not is_within(target, tempfile.gettempdir()):
         raise Forbidden(
             f"{whose} is to be laid out at {target}. {_WHY} A path_on_compute that is relative, or below "
             f"{tempfile.gettempdir()}, is for runs too."
@@ -67,9 +68,3 @@ def _check_place(wanted: DatasetInput | Reference | Output, stores: dict[str, st
 
 
 _WHY = "A run that submits another one has no right to the machine's other folders: submit it with the user's token."
-
-
-def _is_below(path: str, folders: Iterable[str | None]) -> bool:
-    real = os.path.realpath(path)
-    roots = [os.path.realpath(folder) for folder in folders if folder]
-    return any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in roots)
