@@ -13,8 +13,6 @@ from lapis.domain import packs
 from lapis.errors import UserErrorException
 from lapis.machine import cloning
 
-_CHUNK = 1 << 20
-
 
 class Blobs:
     """`with Blobs(...) as blobs:` the packs that are named stay open within. Nobody has checked what is read."""
@@ -79,8 +77,5 @@ class Blobs:
 
 
 def _hash(path: str) -> str:
-    found = hashlib.sha256()
     with open(path, "rb") as file:
-        for chunk in iter(lambda: file.read(_CHUNK), b""):
-            found.update(chunk)
-    return found.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -129,11 +129,9 @@ class Outputs:
 
 def _digest(path: str, root: str) -> tuple[str, Stamp | None]:
     """The hash of what lies there, and how it looked before."""
-    before, digest = stamp(path), hashlib.sha256()
+    before = stamp(path)
     try:
         with opened(path, root) as file:
-            for chunk in iter(lambda: file.read(1 << 20), b""):
-                digest.update(chunk)
+            return hashlib.file_digest(file, "sha256").hexdigest(), before
     except OSError:
         return "", None
-    return digest.hexdigest(), before

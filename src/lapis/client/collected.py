@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from typing import BinaryIO, Callable, Iterator, NamedTuple
+from io import BufferedReader
+from typing import Callable, Iterator, NamedTuple
 
 from lapis.domain.tree import check_path
 from lapis.errors import UserErrorException
@@ -106,7 +107,7 @@ class Collected:
         self.notices.setdefault(path, what)
 
 
-def opened(path: str, root: str | None = None) -> BinaryIO:
+def opened(path: str, root: str | None = None) -> BufferedReader:
     """A file to be read, below `root` if that is given: who swaps a folder for a link meanwhile gains nothing."""
     if root is None:
         return open(path, "rb")

@@ -193,8 +193,7 @@ def _hash(path: str) -> str:
     for each in files:
         found.update(f"{os.path.relpath(each, path)} {os.path.getsize(each)}\n".encode())
         with open(each, "rb") as file:
-            for chunk in iter(lambda: file.read(1 << 20), b""):
-                found.update(chunk)
+            hashlib.file_digest(file, lambda: found)
     return found.hexdigest()
 
 

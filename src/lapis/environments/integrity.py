@@ -21,7 +21,6 @@ from lapis.machine import whole_files
 
 LIST = "lapis-files.json"
 _BYTECODE = "__pycache__"  # comes and goes: Python compares it with its source
-_CHUNK = 1 << 20
 
 
 class _File(NamedTuple):
@@ -101,11 +100,8 @@ def _same(path: str, listed: _File, thoroughly: bool) -> bool:
 def _hash(path: str) -> str:
     if os.path.islink(path):
         return os.readlink(path)
-    found = hashlib.sha256()
     with open(path, "rb", buffering=0) as file:
-        while chunk := file.read(_CHUNK):
-            found.update(chunk)
-    return found.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _noted(record: str) -> Iterator[tuple[str, str]]:
