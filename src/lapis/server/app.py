@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from lapis.domain.addresses import rule_of
 from lapis.domain.settings import Settings
 from lapis.environments.environment_builds import EnvironmentBuilds
-from lapis.errors import AzureMLException, Busy
+from lapis.errors import AzureMLException
 from lapis.machine import clock
 from lapis.server.api import (
     about,
@@ -29,9 +29,9 @@ from lapis.server.api import (
     services,
     workspaces,
 )
-from lapis.server.api.errors import Errors
+from lapis.server.api.errors import Errors, more_headers
 from lapis.server.api.express import Express
-from lapis.server.api.request import RETRY_AFTER, answer
+from lapis.server.api.request import answer
 from lapis.server.control.access import Access
 from lapis.server.control.admission import Admission
 from lapis.server.control.computes import Computes
@@ -162,8 +162,7 @@ def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
     def tell(request: Request, error: Exception) -> Response:
         status, body = errors.told(error, f"{request.method} {request.url.path}")
         said = answer(body, status)
-        if isinstance(error, Busy):
-            said.headers["Retry-After"] = RETRY_AFTER
+        said.headers.update(more_headers(error))
         return said
 
     for kind in (AzureMLException, RequestValidationError, HTTPException, Exception):

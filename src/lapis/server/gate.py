@@ -14,9 +14,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lapis.domain import http_head
 from lapis.domain.limits import LOGIN_BODY
-from lapis.errors import AuthenticationException, Busy, Forbidden, UserErrorException
-from lapis.server.api.errors import Errors
-from lapis.server.api.request import ACTOR, CONTROL, RETRY_AFTER
+from lapis.errors import AuthenticationException, Forbidden, UserErrorException
+from lapis.server.api.errors import Errors, more_headers
+from lapis.server.api.request import ACTOR, CONTROL
 from lapis.server.bodies import Bodies
 from lapis.server.control.access import VIEWER, Actor
 from lapis.server.control.guard import guarded
@@ -61,8 +61,7 @@ class Gate:
                 await _answer(send, 401, LOGIN_PAGE.encode(), PAGE_HEADERS)
             else:
                 status, body = self._errors.told(error, f"{scope['method']} {scope['path']}")
-                retry = {"retry-after": RETRY_AFTER} if isinstance(error, Busy) else {}
-                await _answer(send, status, json.dumps(body).encode(), {**_JSON, **retry})
+                await _answer(send, status, json.dumps(body).encode(), {**_JSON, **more_headers(error)})
             return
         scope[ACTOR], scope[CONTROL] = actor, guarded(self._control, actor)
         try:

@@ -15,9 +15,10 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from lapis.errors import AzureMLException, NotFound, ServiceException, Unavailable, UserErrorException, to_wire
+from lapis.errors import AzureMLException, Busy, NotFound, ServiceException, Unavailable, UserErrorException, to_wire
 from lapis.server.api import shortage
 
+_RETRY_AFTER = "2"  # seconds that whoever finds the server busy is asked to wait
 _log = logging.getLogger("lapis.server")
 
 
@@ -43,6 +44,11 @@ class Errors:
         if isinstance(body, Mapping):
             return {name: self._without_home(value) for name, value in body.items()}
         return [self._without_home(value) for value in body] if isinstance(body, list) else body
+
+
+def more_headers(error: BaseException) -> dict[str, str]:
+    """What an answer with that error says beside it."""
+    return {"retry-after": _RETRY_AFTER} if isinstance(error, Busy) else {}
 
 
 def _meant(error: BaseException, asked: str) -> AzureMLException | Unavailable | None:

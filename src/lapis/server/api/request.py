@@ -15,7 +15,6 @@ from lapis.domain import strict_json
 from lapis.errors import UserErrorException
 from lapis.server.control.guard import Guarded
 
-RETRY_AFTER = "2"  # seconds that whoever finds the server busy is asked to wait
 CONTROL, ACTOR = "lapis_control", "lapis_actor"  # where the gate puts them in the scope of a request
 
 Asked = Annotated[Any, Body()]  # a body that is read by what it becomes
