@@ -71,7 +71,7 @@ class Files:
         digests, snapshots = [entry.hash for entry in tree], self._stores.snapshots
         known = snapshots.has(workspace_id, tree.id)
         lacking = self._stores.blobs.missing(digests) if known else self._holdings.lacking(by, digests)
-        if not lacking and not snapshots.ask_for(workspace_id, tree.id, self._now()):
+        if not lacking and not (known and snapshots.ask_for(workspace_id, tree.id, self._now())):
             snapshots.add(workspace_id, tree, self._now())
         return lacking
 

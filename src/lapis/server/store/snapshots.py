@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Any
 
 from sqlalchemy import and_, bindparam, delete, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
@@ -26,15 +27,11 @@ class SnapshotStore:
 
     def has(self, workspace_id: str, snapshot_id: str) -> bool:
         """Whether it is one of that workspace."""
-        with self._database.read() as connection:
-            return _HELD.first(connection, {"w": workspace_id, "k": SNAPSHOT, "s": snapshot_id}) is not None
+        return self._held(workspace_id, snapshot_id) is not None
 
     def ask_for(self, workspace_id: str, snapshot_id: str, at: float) -> bool:
         """Whether that workspace has it, whole. Who is told so may name it for a day: so long it is not collected."""
-        if not self.has(workspace_id, snapshot_id):
-            return False
-        with self._database.read() as connection:
-            row = connection.execute(select(snapshots).where(snapshots.c.id == snapshot_id)).first()
+        row = self._held(workspace_id, snapshot_id)
         if row is None or row.created_at > at - FRESH / 2:
             return row is not None
         if self._blobs.missing([row.manifest]) or self._blobs.missing(entry.hash for entry in self.get(snapshot_id)):
@@ -53,6 +50,10 @@ class SnapshotStore:
                 .on_conflict_do_update(index_elements=["id"], set_={"created_at": at})
             )
             write_holdings(connection, [(workspace_id, SNAPSHOT, tree.id)])
+
+    def _held(self, workspace_id: str, snapshot_id: str) -> Any:
+        with self._database.read() as connection:
+            return _HELD.first(connection, {"w": workspace_id, "k": SNAPSHOT, "s": snapshot_id})
 
     def _read_hashes(self, snapshot_id: str) -> frozenset[str]:
         """Of its files."""
@@ -80,7 +81,7 @@ class SnapshotStore:
 
 
 _HELD = Prepared(
-    select(snapshots.c.id)
+    select(snapshots)
     .join(holdings, and_(holdings.c.kind == bindparam("k"), holdings.c.digest == snapshots.c.id))
     .where(holdings.c.workspace_id == bindparam("w"), snapshots.c.id == bindparam("s"))
 )
