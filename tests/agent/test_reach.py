@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,17 @@ def test_no_path_that_a_run_is_given_holds_a_secret_of_the_server(home: Path) ->
     assert len(secrets) == 5 and str(home) in given.hidden
     for path in (*given.readable, *given.writable):
         assert not any(str(secret) == path or str(secret).startswith(path + os.sep) for secret in secrets), path
+
+
+def test_the_environment_of_what_a_member_starts_is_given_to_it(home: Path) -> None:
+    """A model that became ONNX is served in another environment than the one that its service was deployed with."""
+    folder, environment = home / "work" / "r", home / "environments" / "onnx"
+    (environment / "bin").mkdir(parents=True)
+    (environment / "lib" / "python3.11").mkdir(parents=True)
+    (environment / "bin" / "python").touch()
+    front = replace(member(folder), starts=[str(environment / "bin" / "python")])
+    given = reach.of_run(work(Job(script="train.py")), [front], str(folder))
+    assert str(environment) in given.readable
 
 
 def test_the_users_own_files_are_open_to_his_scripts_and_the_servers_folder_is_hidden_in_them(

@@ -40,6 +40,7 @@ class Member:
     network: str = ""  # the one that it lives in; empty: the machine's
     container: list[str] = field(default_factory=list)  # the runtime and the name, if it is in one
     reserved: list[str] = field(default_factory=list)  # folders outside of the run's that were made for it
+    starts: list[str] = field(default_factory=list)  # programs that it starts, where it does not find them by itself
     apart: str = apart.SHARED  # how far from what is the server's (machine/apart.py)
     reach: dict[str, Any] = field(default_factory=dict)  # and what it gets to see of that
 

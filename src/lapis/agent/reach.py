@@ -154,7 +154,8 @@ def _to_read(work: Work, members: Sequence[Member], folder: str, head: str | Non
         yield from (os.path.join(place, name) for name in _SHOWN)
     yield own_sources.folder()
     yield from own_sources.real_folders()
-    for program in {sys.executable, work.job.python or "", *(member.argv[0] for member in members)}:
+    started = (program for member in members for program in (member.argv[0], *member.starts))
+    for program in {sys.executable, work.job.python or "", *started}:
         yield from prefixes(program)
     if work.mpirun:
         yield os.path.dirname(os.path.dirname(work.mpirun))

@@ -75,7 +75,8 @@ class FrontProcess:
         own = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
         own.update(LAPIS_MEMBER=self._member, PYTHONPATH=own_sources.folder())
         reserved = [os.path.dirname(description["listen"]["handover"])]
-        return Member("", self._folder, log, STD_LOG, argv, own, self._app, reserved=reserved)
+        starts = [self._python]  # of a model that was converted, in another environment than the service's
+        return Member("", self._folder, log, STD_LOG, argv, own, self._app, reserved=reserved, starts=starts)
 
     def _front_python(self, log: str, canceled: Callable[[], bool]) -> str:
         """Ours; where Lapis is not installed, that of an environment made for the front."""
