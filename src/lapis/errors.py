@@ -22,8 +22,10 @@ An error crosses the wire as its `code` and becomes the same class on the other 
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from lapis.later import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class AzureMLException(Exception):
@@ -77,6 +79,8 @@ class AzureMLException(Exception):
         return {"error": {"message": self.message}}
 
     def __str__(self) -> str:
+        import json
+
         response = json.dumps(self._error_response(), indent=4)
         inner = self._inner_exception
         head = f"{azure_name(type(self))}:\n\tMessage: {self.message}\n\tInnerException {inner}"

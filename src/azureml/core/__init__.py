@@ -1,8 +1,8 @@
 """The front door of SDK v1. A name is looked up when first used, so that importing this is quick."""
 
 import os as _os
-from typing import TYPE_CHECKING
 
+from lapis.later import TYPE_CHECKING
 from lapis.sdk.base.conflicting_packages import warn_of_microsoft_packages as _warn_of_microsoft_packages
 from lapis.sdk.base.names import on_demand as _on_demand
 from lapis.version import AZUREML_VERSION as VERSION

@@ -49,6 +49,7 @@ from lapis.domain.launch import Assignment, Launch, Place, Recovery, Work
 from lapis.domain.secrets import masked
 from lapis.domain.settings import WEB
 from lapis.errors import AzureMLException, NotFound, ServiceException, TokenEnded, Unavailable
+from lapis.later import load_waiting
 from lapis.machine import rotation
 
 LOOK_EVERY = 0.1  # seconds between looks at what the script wrote
@@ -521,4 +522,5 @@ def live(folder: str) -> None:
 
 
 if __name__ == "__main__":
+    load_waiting()  # as the fork server does: once code runs apart from us, our own files may be out of sight
     live(sys.argv[1])

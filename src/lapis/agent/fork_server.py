@@ -18,11 +18,13 @@ import sys
 
 from lapis.agent import reach
 from lapis.agent.__main__ import live
+from lapis.later import load_waiting
 
 
 def main() -> None:
     """Read folders from stdin, one a line; answer each on stdout with the pid of its agent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    load_waiting()
     reach.level()  # tried out once, for all of them
     gc.collect()
     gc.freeze()  # so that a collection in a child leaves the pages shared

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 STD_LOG = "user_logs/std_log.txt"  # what the script prints
-_OF_RANK = re.compile(r"user_logs/std_log_(\d+)\.txt")
+_OF_RANK = r"user_logs/std_log_(\d+)\.txt"
 
 
 def of_rank(rank: int) -> str:
@@ -15,7 +13,9 @@ def of_rank(rank: int) -> str:
 
 def rank_of(name: str) -> int | None:
     """Whose log it is; None if it is not that of a rank."""
-    found = _OF_RANK.fullmatch(name)
+    import re
+
+    found = re.fullmatch(_OF_RANK, name)
     return int(found[1]) if found else None
 
 

@@ -52,6 +52,13 @@ class Column:
         return f"Column({self._name!r})"
 
 
+class Extension(Column):
+    """That of a file, given with or without its dot."""
+
+    def _compare(self, how: str, other: Any) -> Condition:
+        return super()._compare(how, other.lstrip(".") if isinstance(other, str) else other)
+
+
 class Condition:
     """True or false for each row. Where a value is missing every comparison is false, and `!=` true, as in pandas."""
 

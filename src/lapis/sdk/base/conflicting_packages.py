@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
-from typing import Iterable, Sequence
+
+from lapis.later import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Iterable, Sequence
 
 PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 # How the entry of a stand-in ends that `lapis adopt` laid, behind its name and version.
@@ -31,6 +34,8 @@ def warn_of_microsoft_packages(azureml_folder: str) -> None:
     _told = True
     if not found:
         return
+    import warnings
+
     warnings.warn(
         "Microsoft's own packages are installed beside Lapis, under the same import names, so that either "
         f"may answer: {', '.join(found)}. {mending(found)}",

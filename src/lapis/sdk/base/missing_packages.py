@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import sys
 from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any, Callable
+
+from lapis.later import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, Callable
 
 PACKAGES = (
     "azureml._restclient.models",

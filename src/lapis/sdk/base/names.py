@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any, Callable, Mapping
+
+from lapis.later import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any, Callable, Mapping
 
 
 def on_demand(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

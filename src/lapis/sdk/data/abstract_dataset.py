@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import copy
-import json
-import random
-import re
-from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence, TypeVar, cast
-
-from lapis.domain.data import check_dataset_name, shown_url
-from lapis.domain.run import check_labels, check_text
+from lapis.domain import data
+from lapis.domain import run as run_rules
 from lapis.errors import UserErrorException
-from lapis.files import path_columns
-from lapis.sdk.data.definition_names import step_names
-from lapis.sdk.workspace.workspace import Workspace
+from lapis.files import layout, path_columns
+from lapis.later import TYPE_CHECKING
+from lapis.sdk.data import definition_names
 
 if TYPE_CHECKING:
-    from lapis.domain import data
+    from datetime import datetime
+    from typing import Any, Iterable, Mapping, Sequence, TypeVar
+
     from lapis.sdk.data.consumption import DatasetConsumptionConfig
     from lapis.sdk.data.file_dataset import FileDataset, FileDatasetFactory
     from lapis.sdk.data.tabular_dataset import TabularDataset
     from lapis.sdk.data.tabular_factory import TabularDatasetFactory
+    from lapis.sdk.workspace.workspace import Workspace
 
-_Self = TypeVar("_Self", bound="AbstractDataset")
-_ID = re.compile(r"[\w-]{1,64}\Z", re.ASCII)
+    _Self = TypeVar("_Self", bound="AbstractDataset")
 
 
 class AbstractDataset:
@@ -40,6 +35,8 @@ class AbstractDataset:
 
     @classmethod
     def _of(cls: type[_Self], definition: Mapping[str, Any], workspace: Workspace | None) -> _Self:
+        import copy
+
         made = cls.__new__(cls)
         AbstractDataset.__init__(made)
         made._definition = copy.deepcopy(dict(definition))
@@ -112,13 +109,15 @@ class AbstractDataset:
         create_new_version: bool = False,
     ) -> _Self:
         """Keep the definition under a name. What it stands for now is written down with it."""
+        from typing import cast
+
         _checked(workspace)
         body = {
-            "name": check_dataset_name(name),
+            "name": data.check_dataset_name(name),
             "definition": self._definition,
             "files": self._recorded(workspace),
-            "description": check_text("description", description),
-            "tags": check_labels("tags", tags or {}),
+            "description": run_rules.check_text("description", description),
+            "tags": run_rules.check_labels("tags", tags or {}),
             "create_new_version": bool(create_new_version),
         }
         made = from_registration(workspace, workspace._client.call("POST", workspace._base + "/datasets", body))
@@ -147,13 +146,13 @@ class AbstractDataset:
         """Change the description, and set tags."""
         changes: dict[str, Any] = {}
         if description is not None:
-            changes["description"] = check_text("description", description)
+            changes["description"] = run_rules.check_text("description", description)
         if tags is not None:
-            changes["tags"] = check_labels("tags", tags)
+            changes["tags"] = run_rules.check_labels("tags", tags)
         return self._change(changes)
 
     def add_tags(self: _Self, tags: Mapping[str, Any] | None = None) -> _Self:
-        return self._change({"tags": check_labels("tags", tags or {})})
+        return self._change({"tags": run_rules.check_labels("tags", tags or {})})
 
     def remove_tags(self: _Self, tags: str | Iterable[str] | None = None) -> _Self:
         return self._change({"remove_tags": [tags] if isinstance(tags, str) else list(tags or [])})
@@ -181,13 +180,18 @@ class AbstractDataset:
     ) -> FileDataset | TabularDataset:
         """A registered dataset; the newest version, or the one asked for."""
         _checked(workspace)
-        query = {"name": check_dataset_name(name), "version": None if version in (None, "latest") else _number(version)}
+        query = {
+            "name": data.check_dataset_name(name),
+            "version": None if version in (None, "latest") else _number(version),
+        }
         return from_registration(workspace, workspace._client.call("GET", workspace._base + "/dataset", query=query))
 
     @staticmethod
     def get_by_id(workspace: Workspace, id: str, **kwargs: Any) -> FileDataset | TabularDataset:
+        import re
+
         _checked(workspace)
-        if not isinstance(id, str) or not _ID.match(id):
+        if not isinstance(id, str) or not re.fullmatch(r"[\w-]{1,64}", id, re.ASCII):
             raise UserErrorException(f"{id!r} is not a dataset id. dataset.id gives one.")
         return from_registration(workspace, workspace._client.call("GET", f"{workspace._base}/datasets/{id}"))
 
@@ -235,9 +239,9 @@ class AbstractDataset:
     @property
     def data_changed_time(self) -> datetime | None:
         """When the newest of its files was changed; None where one of them does not say."""
-        from lapis.files.layout import describe_all
+        from datetime import datetime, timezone
 
-        times = [file.modified for file in describe_all(self._files())]
+        times = [file.modified for file in layout.describe_all(self._files())]
         known = [time for time in times if time is not None]
         return datetime.fromtimestamp(max(known), timezone.utc) if known and len(known) == len(times) else None
 
@@ -246,7 +250,12 @@ class AbstractDataset:
 
     def __repr__(self) -> str:
         """JSON, under the keys of SDK v1: scripts parse it."""
-        facts: dict[str, Any] = {"source": self._sources_in_words(), "definition": step_names(self._definition)}
+        import json
+
+        facts: dict[str, Any] = {
+            "source": self._sources_in_words(),
+            "definition": definition_names.step_names(self._definition),
+        }
         if self._registration is not None:
             about = ("id", "name", "version", "description", "tags")
             facts["registration"] = {key: self._fact(key) for key in about if self._fact(key) is not None}
@@ -294,7 +303,7 @@ def _number(version: Any) -> int:
 
 def _shown(source: Mapping[str, Any]) -> str:
     if "url" in source:
-        return shown_url(source["url"])
+        return data.shown_url(source["url"])
     if "query" in source:
         return f"{source['datastore']}: {source['query']}"
     if source.get("datastore"):
@@ -318,6 +327,8 @@ def checked_part(call: str, part: Any) -> float:
 def checked_seed(seed: Any) -> int:
     """A seed that is not given is drawn now, so that the dataset stays the same from here on."""
     if seed is None:
+        import random
+
         return random.SystemRandom().getrandbits(31)
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise UserErrorException(f"seed must be a whole number, not {seed!r}.")

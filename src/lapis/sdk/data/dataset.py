@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, NoReturn, Sequence
-
 from lapis.errors import NotThereYet, UserErrorException
+from lapis.later import TYPE_CHECKING
 from lapis.sdk.data.abstract_dataset import AbstractDataset
-from lapis.sdk.data.file_dataset import FileDataset, FileDatasetFactory
+from lapis.sdk.data.file_dataset import FileDatasetFactory
 from lapis.sdk.data.tabular_factory import TabularDatasetFactory
-from lapis.sdk.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from lapis.sdk.data.file_dataset import Place
+    from typing import Any, Callable, NoReturn, Sequence
+
+    from lapis.sdk.data.file_dataset import FileDataset, Place
     from lapis.sdk.data.tabular_dataset import TabularDataset
+    from lapis.sdk.workspace.workspace import Workspace
     from lapis.tables.types import FileEncoding, PromoteHeadersBehavior, SkipLinesBehavior
 
 

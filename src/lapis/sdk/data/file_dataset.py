@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Iterable, NoReturn, Sequence, Tuple, Union
-from uuid import uuid4
 
-from lapis.domain.conditions import columns_of
-from lapis.domain.data import FILE_FACTS, LOCAL, STORE, WEB, File, is_web, shown_url, web_path
+from lapis.domain import conditions, data
 from lapis.errors import NotFound, NotThereYet, UserErrorException
-from lapis.files.copying import files_below, refuse_other
-from lapis.files.layout import describe_all, lay_out_files, remove_laid
-from lapis.files.path_columns import check_format
-from lapis.files.sources import resolve
+from lapis.files import copying, layout, path_columns, sources
+from lapis.later import TYPE_CHECKING
+from lapis.sdk.data import abstract_datastore, data_reference, object_places
 from lapis.sdk.data.abstract_dataset import AbstractDataset
-from lapis.sdk.data.abstract_datastore import AbstractDatastore
-from lapis.sdk.data.data_reference import DataPath, DataReference
-from lapis.sdk.data.object_places import bringer, stream_here
-from lapis.sdk.workspace.workspace import Workspace
-from lapis.tables.cache import table_cache
-from lapis.tables.column_filter import Column, Condition, parts_of
+from lapis.tables import cache, column_filter
 
 if TYPE_CHECKING:
-    from lapis.sdk.data.consumption import DatasetConsumptionConfig
+    from typing import Any, Iterable, NoReturn, Sequence, Tuple, Union
 
-# Where files are: an address, a path of this machine, or a place in a datastore.
-Place = Union[str, "os.PathLike[str]", DataReference, DataPath, Tuple[AbstractDatastore, str]]
+    from lapis.sdk.data.abstract_datastore import AbstractDatastore
+    from lapis.sdk.data.consumption import DatasetConsumptionConfig
+    from lapis.sdk.data.data_reference import DataPath, DataReference
+    from lapis.sdk.workspace.workspace import Workspace
+    from lapis.tables.column_filter import Column, Condition
+
+    # Where files are: an address, a path of this machine, or a place in a datastore.
+    Place = Union[str, os.PathLike[str], DataReference, DataPath, Tuple[AbstractDatastore, str]]
 _CACHED = "Lapis keeps what a run fetched for the next one by itself: use as_mount()."
 
 
@@ -59,8 +56,12 @@ class FileDataset(AbstractDataset):
                 f"{target}{there[0]} exists already. Pass overwrite=True to replace it. Nothing was downloaded."
             )
         try:
-            return lay_out_files(
-                files, target, copy=True, ignore_not_found=ignore_not_found, bring=bringer(self._workspace)
+            return layout.lay_out_files(
+                files,
+                target,
+                copy=True,
+                ignore_not_found=ignore_not_found,
+                bring=object_places.bringer(self._workspace),
             )
         except BaseException:
             if made:
@@ -72,10 +73,10 @@ class FileDataset(AbstractDataset):
         return DatasetContextManager(self, mount_point=mount_point)
 
     def as_mount(self, path_on_compute: str | None = None) -> DatasetConsumptionConfig:
-        return self.as_named_input(f"input__{uuid4().hex[:8]}").as_mount(path_on_compute)
+        return self.as_named_input(_some_name()).as_mount(path_on_compute)
 
     def as_download(self, path_on_compute: str | None = None) -> DatasetConsumptionConfig:
-        return self.as_named_input(f"input__{uuid4().hex[:8]}").as_download(path_on_compute)
+        return self.as_named_input(_some_name()).as_download(path_on_compute)
 
     def as_hdfs(self) -> NoReturn:
         raise UserErrorException("as_hdfs() needs a Spark compute target, which Lapis does not have. Use as_mount().")
@@ -83,18 +84,18 @@ class FileDataset(AbstractDataset):
     def file_metadata(self, col: str) -> Column:
         """What a condition can ask of a file: Size, LastModifiedTime, CreationTime, Extension or CanSeek."""
         name = f"file:{'CreationTime' if col == 'CreatedTime' else col}"
-        if name not in FILE_FACTS:
-            known = ", ".join(each.partition(":")[2] for each in FILE_FACTS)
+        if name not in data.FILE_FACTS:
+            known = ", ".join(each.partition(":")[2] for each in data.FILE_FACTS)
             raise UserErrorException(f"file_metadata() does not know {col!r}. Known: {known}.")
-        return _Extension(name) if col == "Extension" else Column(name)
+        return column_filter.Extension(name) if col == "Extension" else column_filter.Column(name)
 
     def filter(self, expression: Condition) -> FileDataset:
         """The files for which a condition holds: `ds.filter((ds.file_metadata('Size') > 10000) & (ds['day'] == '1'))`.
 
         A condition asks the metadata of a file, or the partition keys that its path gives.
         """
-        condition = parts_of(expression)
-        strange = sorted(columns_of(condition) - set(FILE_FACTS) - set(self.partition_keys))
+        condition = column_filter.parts_of(expression)
+        strange = sorted(conditions.columns_of(condition) - set(data.FILE_FACTS) - set(self.partition_keys))
         if strange:
             known = ", ".join(self.partition_keys) or "none"
             raise UserErrorException(f"'{strange[0]}' is no partition key of this dataset. Partition keys: {known}.")
@@ -104,7 +105,7 @@ class FileDataset(AbstractDataset):
         """`ds['day']`: a partition key to make conditions of."""
         if not isinstance(key, str):
             raise UserErrorException(f"A dataset of files is asked for a partition key, not {key!r}.")
-        return Column(key)
+        return column_filter.Column(key)
 
     def as_cache(self, datacache_store: Any) -> NoReturn:
         raise NotThereYet("FileDataset.as_cache", _CACHED)
@@ -112,24 +113,17 @@ class FileDataset(AbstractDataset):
     def hydrate(self, datacache_store: Any, replica_count: Any = None) -> NoReturn:
         raise NotThereYet("FileDataset.hydrate", _CACHED)
 
-    def _files(self) -> list[File]:
-        return resolve(self._definition, lambda name: _folder_of(self._workspace, name))
+    def _files(self) -> list[data.File]:
+        return sources.resolve(self._definition, lambda name: _folder_of(self._workspace, name))
 
     def _recorded(self, workspace: Workspace) -> list[dict[str, Any]]:
         """What the definition stands for at this moment: sizes, and ETags or times."""
         self._belongs_to(workspace)
-        files = describe_all(self._files())
+        files = layout.describe_all(self._files())
         for source in self._definition["sources"]:
-            if source["kind"] == LOCAL:
-                table_cache().keep(source["path"])
+            if source["kind"] == data.LOCAL:
+                cache.table_cache().keep(source["path"])
         return [file.recorded() for file in files]
-
-
-class _Extension(Column):
-    """Given with or without its dot."""
-
-    def _compare(self, how: str, other: Any) -> Condition:
-        return super()._compare(how, other.lstrip(".") if isinstance(other, str) else other)
 
 
 class DatasetContextManager:
@@ -157,9 +151,11 @@ class DatasetContextManager:
         if os.path.lexists(point) and (not os.path.isdir(point) or os.listdir(point)):
             raise UserErrorException(f"{point} is a file or holds files. Mount to a folder that is empty or new.")
         try:
-            offered = stream_here(files, self._dataset._workspace)
+            offered = object_places.stream_here(files, self._dataset._workspace)
             self._stream = offered.stream
-            self._laid = lay_out_files(offered.files, point, bring=bringer(self._dataset._workspace))
+            self._laid = layout.lay_out_files(
+                offered.files, point, bring=object_places.bringer(self._dataset._workspace)
+            )
         except BaseException:
             self._end_stream()
             if self.mount_point is None:
@@ -170,7 +166,7 @@ class DatasetContextManager:
 
     def stop(self) -> None:
         if self._laid is not None and self.mount_point is not None:
-            remove_laid(self._laid, self.mount_point)  # links only: what they lead to stays
+            layout.remove_laid(self._laid, self.mount_point)  # links only: what they lead to stays
             self._laid = None
             self._end_stream()
 
@@ -192,25 +188,25 @@ class FileDatasetFactory:
         path: Place | Sequence[Place], validate: bool = True, partition_format: str | None = None, is_file: bool = False
     ) -> FileDataset:
         """A dataset of files: web addresses, places in datastores, paths of this machine, or a list of them."""
-        layout = check_format(partition_format)
-        sources: list[dict[str, Any]] = []
+        columns = path_columns.check_format(partition_format)
+        found: list[dict[str, Any]] = []
         workspace = None
         for each in _places(path):
             source, home = _source(each)
-            sources.append(source)
+            found.append(source)
             if workspace is not None and home is not None and home != workspace:
                 raise UserErrorException(
                     f"A dataset lies in one workspace; its sources name '{workspace.name}' and '{home.name}'."
                 )
             workspace = workspace or home
-        if not sources:
+        if not found:
             raise UserErrorException("from_files() was given no path.")
-        definition: dict[str, Any] = {"type": "file", "sources": sources, "steps": []}
-        if layout is not None:
-            definition["partition_format"] = layout
+        definition: dict[str, Any] = {"type": "file", "sources": found, "steps": []}
+        if columns is not None:
+            definition["partition_format"] = columns
         made = FileDataset._of(definition, workspace)
         if validate:
-            describe_all(made._files())  # that every source is there and can be read
+            layout.describe_all(made._files())  # that every source is there and can be read
             made.get_partition_key_values()  # and lies as the partition format says
         return made
 
@@ -223,19 +219,17 @@ class FileDatasetFactory:
         show_progress: bool = True,
     ) -> FileDataset:
         """Copy a folder to a place in a datastore; the dataset of what is there then."""
-        from lapis.domain.data import glob_matcher
-
         source, workspace = _source(target)
-        if source["kind"] != STORE or workspace is None:
+        if source["kind"] != data.STORE or workspace is None:
             raise UserErrorException("upload_directory() copies to a place in a datastore: (datastore, 'path').")
         folder = _path("src_dir", src_dir)
         if not os.path.isdir(folder):
             raise UserErrorException(f"upload_directory(): there is no folder {os.path.abspath(folder)}.")
         from lapis.sdk.data.datastore import Datastore
 
-        matches = glob_matcher(pattern).match if pattern else None
+        matches = data.glob_matcher(pattern).match if pattern else None
         files = []
-        for path, name in files_below(folder, other=refuse_other):
+        for path, name in copying.files_below(folder, other=copying.refuse_other):
             if matches is None or matches(name):
                 files.append(path)
         if not files:
@@ -252,16 +246,16 @@ AbstractDataset.File = FileDatasetFactory
 def _places(path: Any) -> Iterable[Any]:
     """A tuple is one place, (datastore, path), unless its parts are places themselves."""
     if isinstance(path, tuple):
-        return [path] if len(path) == 2 and isinstance(path[0], AbstractDatastore) else path
+        return [path] if len(path) == 2 and isinstance(path[0], abstract_datastore.AbstractDatastore) else path
     return path if isinstance(path, (list, set)) else [path]
 
 
 def _source(path: Any) -> tuple[dict[str, Any], Workspace | None]:
-    if isinstance(path, tuple) and len(path) == 2 and isinstance(path[0], AbstractDatastore):
+    if isinstance(path, tuple) and len(path) == 2 and isinstance(path[0], abstract_datastore.AbstractDatastore):
         return _in_store(path[0], path[1]), path[0].workspace
-    if isinstance(path, DataReference):
+    if isinstance(path, data_reference.DataReference):
         return _in_store(path.datastore, path.path_on_datastore or ""), path.datastore.workspace
-    if isinstance(path, DataPath):
+    if isinstance(path, data_reference.DataPath):
         return _in_store(path._store, path.path_on_datastore or ""), path._store.workspace
     if isinstance(path, os.PathLike):
         path = os.fspath(path)
@@ -269,16 +263,16 @@ def _source(path: Any) -> tuple[dict[str, Any], Workspace | None]:
         raise UserErrorException(
             f"from_files() takes web addresses, (datastore, 'path') and paths, not {type(path).__name__} ({path!r})."
         )
-    if is_web(path):
-        web_path(path)  # a name can be made of it
+    if data.is_web(path):
+        data.web_path(path)  # a name can be made of it
         if "*" in path.partition("?")[0]:
             raise UserErrorException(
-                f"{shown_url(path)!r} has a wildcard, but the web cannot be searched. List the files."
+                f"{data.shown_url(path)!r} has a wildcard, but the web cannot be searched. List the files."
             )
-        return {"kind": WEB, "url": path}, None
+        return {"kind": data.WEB, "url": path}, None
     if "://" in path:
         raise UserErrorException(f"{path!r} cannot be read: this release knows http, https, datastores and paths.")
-    return {"kind": LOCAL, "path": os.path.abspath(path)}, None
+    return {"kind": data.LOCAL, "path": os.path.abspath(path)}, None
 
 
 def _in_store(datastore: Any, path: Any) -> dict[str, Any]:
@@ -286,7 +280,7 @@ def _in_store(datastore: Any, path: Any) -> dict[str, Any]:
         raise UserErrorException(f"The path in datastore '{datastore.name}' must be text, not {path!r}.")
     if ".." in path.split("/"):
         raise UserErrorException(f"The path {path!r} cannot be used: it leads out of datastore '{datastore.name}'.")
-    return {"kind": STORE, "datastore": datastore.name, "path": path.strip("/")}
+    return {"kind": data.STORE, "datastore": datastore.name, "path": path.strip("/")}
 
 
 def _folder_of(workspace: Workspace | None, name: str) -> Any:
@@ -295,6 +289,10 @@ def _folder_of(workspace: Workspace | None, name: str) -> Any:
     if workspace is None:
         raise UserErrorException(f"Which workspace datastore '{name}' belongs to is not known.")
     return Datastore.get(workspace, name)._where()
+
+
+def _some_name() -> str:
+    return f"input__{os.urandom(4).hex()}"
 
 
 def _path(what: str, path: Any) -> str:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import os
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
-from lapis.domain.data import QUERY
+from lapis.domain import data
 from lapis.errors import DatasetValidationError, NotThereYet, UserErrorException
-from lapis.files.path_columns import check_format
+from lapis.files import path_columns
+from lapis.later import TYPE_CHECKING
+from lapis.sdk.data import abstract_datastore, data_reference, database_datastore, tabular_dataset
 from lapis.sdk.data.abstract_dataset import AbstractDataset
-from lapis.sdk.data.abstract_datastore import AbstractDatastore
-from lapis.sdk.data.database_datastore import DatabaseDatastore
 from lapis.sdk.data.file_dataset import FileDatasetFactory
-from lapis.sdk.data.tabular_dataset import TabularDataset
-from lapis.tables.query_result import driver_of
-from lapis.tables.types import column_types, encoding_name, header_behaviour
+from lapis.tables import query_result
+from lapis.tables import types as table_types
 
 if TYPE_CHECKING:
+    from typing import Any, Mapping, Sequence
+
     import pandas
 
+    from lapis.sdk.data.database_datastore import DatabaseDatastore
     from lapis.sdk.data.file_dataset import Place
+    from lapis.sdk.data.tabular_dataset import TabularDataset
     from lapis.tables.types import DataType, FileEncoding, PromoteHeadersBehavior
 
 
@@ -45,7 +46,9 @@ class TabularDatasetFactory:
         """
         reader = delimited(separator, header, set_column_types, include_path, partition_format)
         reader.update(
-            infer=bool(infer_column_types), empty_as_string=bool(empty_as_string), encoding=encoding_name(encoding)
+            infer=bool(infer_column_types),
+            empty_as_string=bool(empty_as_string),
+            encoding=table_types.encoding_name(encoding),
         )
         return _made(path, validate, reader)
 
@@ -74,11 +77,11 @@ class TabularDatasetFactory:
             raise UserErrorException(f"invalid_lines is 'error' or 'drop', not {invalid_lines!r}.")
         return _made(path, validate, {
             "format": "json_lines",
-            "types": column_types(set_column_types),
+            "types": table_types.column_types(set_column_types),
             "invalid_lines": invalid_lines,
-            "encoding": encoding_name(encoding),
+            "encoding": table_types.encoding_name(encoding),
             "include_path": bool(include_path),
-            "partition_format": check_format(partition_format),
+            "partition_format": path_columns.check_format(partition_format),
         })  # fmt: skip
 
     @staticmethod
@@ -89,16 +92,18 @@ class TabularDatasetFactory:
 
         `query_timeout` is how many seconds to wait for the next rows, 0 for ever.
         """
+        from datetime import timedelta
+
         store, text = _store_and_query(query)
         seconds = query_timeout.total_seconds() if isinstance(query_timeout, timedelta) else query_timeout
         if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < 1e6:
             raise UserErrorException(f"query_timeout is a number of seconds, not {query_timeout!r}.")
         if validate:
-            driver_of({"name": store.name, "type": store.datastore_type})
-        source = {"kind": QUERY, "datastore": store.name, "query": text, "timeout": seconds}
+            query_result.driver_of({"name": store.name, "type": store.datastore_type})
+        source = {"kind": data.QUERY, "datastore": store.name, "query": text, "timeout": seconds}
         reader = {
             "format": "query",
-            "types": column_types(set_column_types),
+            "types": table_types.column_types(set_column_types),
             "include_path": False,
             "partition_format": None,
         }
@@ -163,22 +168,22 @@ def delimited(separator: Any, header: Any, types: Any, include_path: bool, parti
     return {
         "format": "delimited",
         "separator": separator,
-        "header": header_behaviour(header),
+        "header": table_types.header_behaviour(header),
         "infer": True,
-        "types": column_types(types),
+        "types": table_types.column_types(types),
         "empty_as_string": False,
-        "encoding": encoding_name("utf8"),
+        "encoding": table_types.encoding_name("utf8"),
         "include_path": bool(include_path),
-        "partition_format": check_format(partition_format),
+        "partition_format": path_columns.check_format(partition_format),
     }
 
 
 def in_parquet(types: Any, include_path: bool, partition_format: Any) -> dict[str, Any]:
     return {
         "format": "parquet",
-        "types": column_types(types),
+        "types": table_types.column_types(types),
         "include_path": bool(include_path),
-        "partition_format": check_format(partition_format),
+        "partition_format": path_columns.check_format(partition_format),
     }
 
 
@@ -189,12 +194,11 @@ def _made(path: Any, validate: bool, reader: dict[str, Any]) -> TabularDataset:
 
 def _defined(sources: list[Any], reader: dict[str, Any], workspace: Any, validate: bool) -> TabularDataset:
     definition = {"type": "tabular", "sources": sources, "reader": reader, "steps": []}
-    made: TabularDataset = TabularDataset._of(definition, workspace)
+    made: TabularDataset = tabular_dataset.TabularDataset._of(definition, workspace)
     if not validate:
         return made
-    from lapis.tables import engine  # the packages it needs are the user's to install, not a fault of the data
+    import lapis.tables.engine  # noqa: F401  # the packages it needs are the user's to install: not a fault of the data
 
-    assert engine
     try:
         made._columns()
     except UserErrorException as error:
@@ -203,13 +207,11 @@ def _defined(sources: list[Any], reader: dict[str, Any], workspace: Any, validat
 
 
 def _store_and_query(query: Any) -> tuple[DatabaseDatastore, str]:
-    from lapis.sdk.data.data_reference import DataPath
-
-    pair: Any = (query._store, query.path_on_datastore) if isinstance(query, DataPath) else query
-    if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], AbstractDatastore):
+    pair: Any = (query._store, query.path_on_datastore) if isinstance(query, data_reference.DataPath) else query
+    if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], abstract_datastore.AbstractDatastore):
         raise UserErrorException(f"query must be (datastore, 'select ...') or a DataPath of them, not {query!r}.")
     store, text = pair
-    if not isinstance(store, DatabaseDatastore):
+    if not isinstance(store, database_datastore.DatabaseDatastore):
         raise UserErrorException(
             f"Datastore '{store.name}' is no database, so no query can be put to it. "
             "Dataset.Tabular.from_delimited_files() and its kin read its files."
@@ -223,17 +225,15 @@ def _store_and_query(query: Any) -> tuple[DatabaseDatastore, str]:
 
 def place_in_datastore(target: Any) -> tuple[Any, str]:
     """A datastore and a path in it."""
-    from lapis.sdk.data.data_reference import DataPath, DataReference
-
     store, path = target, ""
-    if isinstance(target, DataReference):
+    if isinstance(target, data_reference.DataReference):
         store, path = target.datastore, target.path_on_datastore or ""
-    elif isinstance(target, DataPath):
+    elif isinstance(target, data_reference.DataPath):
         store, path = target._datastore, target.path_on_datastore or ""
     elif isinstance(target, tuple) and len(target) == 2:
         store, path = target
-    if not isinstance(store, AbstractDatastore) or not isinstance(path, str):
+    if not isinstance(store, abstract_datastore.AbstractDatastore) or not isinstance(path, str):
         raise UserErrorException(f"target must be a datastore or (datastore, 'path'), not {target!r}.")
-    if isinstance(store, DatabaseDatastore):
+    if isinstance(store, database_datastore.DatabaseDatastore):
         store._where()
     return store, path.strip("/")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import builtins
 import os
-from typing import TYPE_CHECKING, Any, Iterable, Sequence, overload
 
-from lapis.client.fetching import fetch
-from lapis.client.http_client import quoted
-from lapis.domain.run import parse_label
-from lapis.domain.tree import resolve_under
+from lapis.client import fetching, http_client
+from lapis.domain import run as run_rules
+from lapis.domain import tree
 from lapis.errors import ModelNotFoundException, UserErrorException, WebserviceException
+from lapis.later import TYPE_CHECKING
 from lapis.sdk.base import display
 from lapis.sdk.models.resource_configuration import ResourceConfiguration
-from lapis.sdk.runs.run_files import artifact_name
+from lapis.sdk.runs import run_files
 
 if TYPE_CHECKING:
+    from typing import Any, Iterable, Sequence, overload
+
     from lapis.sdk.compute.compute_target import ComputeTarget
     from lapis.sdk.data.abstract_dataset import AbstractDataset
     from lapis.sdk.data.file_dataset import FileDataset
@@ -69,7 +70,7 @@ class Model:
             raise UserErrorException("A model is found by its name, or by its id (name:version).")
         filters = (tags, properties, run_id, model_framework)
         if not any(each is not None for each in filters):
-            path = f"{workspace._base}/models/{quoted(name)}"
+            path = f"{workspace._base}/models/{http_client.quoted(name)}"
             self._take(workspace._client.call("GET", path if version is None else f"{path}/{int(version)}"))
             return
         found = Model.list(workspace, name, tags, properties, run_id, model_framework=model_framework)
@@ -266,31 +267,33 @@ class Model:
                 f"'{place}' is there already. Pass exist_ok=True to write over it, or another target_dir."
             )
         for file in self._view["files"]:
-            path = resolve_under(target_dir, file["path"])
+            path = tree.resolve_under(target_dir, file["path"])
             what = f"'{file['path']}' of model {self.id}"
-            fetch(self.workspace._client, self._address_of(file), path, file["hash"], what)
+            fetching.fetch(self.workspace._client, self._address_of(file), path, file["hash"], what)
         return place
 
-    @overload
-    def export_onnx(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        model_name: None = None,
-        sample_input: Any = None,
-        overwrite: bool = False,
-        show_output: bool = False,
-    ) -> str: ...
+    if TYPE_CHECKING:
 
-    @overload
-    def export_onnx(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        model_name: str,
-        sample_input: Any = None,
-        overwrite: bool = False,
-        show_output: bool = False,
-    ) -> Model: ...
+        @overload
+        def export_onnx(
+            self,
+            path: str | os.PathLike[str] | None = None,
+            model_name: None = None,
+            sample_input: Any = None,
+            overwrite: bool = False,
+            show_output: bool = False,
+        ) -> str: ...
+
+        @overload
+        def export_onnx(
+            self,
+            path: str | os.PathLike[str] | None = None,
+            *,
+            model_name: str,
+            sample_input: Any = None,
+            overwrite: bool = False,
+            show_output: bool = False,
+        ) -> Model: ...
 
     def export_onnx(
         self,
@@ -413,7 +416,7 @@ class Model:
 
     @property
     def _path(self) -> str:
-        return f"{self.workspace._base}/models/{quoted(self.name)}/{self.version}"
+        return f"{self.workspace._base}/models/{http_client.quoted(self.name)}/{self.version}"
 
     def _change(self, changes: dict[str, Any]) -> None:
         self._take(self.workspace._client.call("PATCH", self._path, changes))
@@ -434,7 +437,7 @@ def register_from_run(run: Any, model_name: str, model_path: str | None, about: 
         properties["model_framework"], properties["model_framework_version"], about.pop("sample_input_dataset"),
         about.pop("sample_output_dataset"), about.pop("resource_configuration"), workspace,
     )  # fmt: skip
-    body.update(run_id=run.id, path=artifact_name((model_path or model_name).rstrip("/")))
+    body.update(run_id=run.id, path=run_files.artifact_name((model_path or model_name).rstrip("/")))
     return Model(workspace, _view=workspace._client.call("POST", workspace._base + "/models", body))
 
 
@@ -484,7 +487,7 @@ def _names(tags: Any) -> Iterable[str]:
 def _labels(what: str, given: Any) -> Iterable[tuple[str, Any]]:
     for label in given or []:
         if isinstance(label, str):
-            yield parse_label(label) if "=" in label else (label, None)
+            yield run_rules.parse_label(label) if "=" in label else (label, None)
         elif isinstance(label, (list, tuple)) and 1 <= len(label) <= 2:
             yield (str(label[0]), str(label[1]) if len(label) == 2 else None)
         else:

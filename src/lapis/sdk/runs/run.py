@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import builtins
 import os
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, cast
 
-from lapis.client.http_client import Client
+from lapis.domain import run as rules
 from lapis.domain.log_names import STD_LOG
-from lapis.domain.run import ENDED, SCRIPT_RUN, SWEEP, check_labels, check_run_id, check_text
 from lapis.errors import (
     AzureMLException,
     RunEnvironmentException,
     ServiceException,
     UserErrorException,
 )
+from lapis.later import TYPE_CHECKING
 from lapis.sdk.base import display
-from lapis.sdk.runs.experiment import Experiment, LabelFilter, RunType, label_filters
+from lapis.sdk.runs import experiment as experiments
 from lapis.sdk.runs.run_family import RunFamily
 from lapis.sdk.runs.run_files import RunFiles
 from lapis.sdk.runs.run_metrics import RunMetrics
-from lapis.sdk.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
+    from typing import Any, Callable, Iterable, Iterator, Mapping
+
+    from lapis.client.http_client import Client
     from lapis.client.recording import Recorder
     from lapis.sdk.compute.compute_target import ComputeTarget
     from lapis.sdk.data.abstract_dataset import AbstractDataset
     from lapis.sdk.environments.environment import Environment
     from lapis.sdk.models.model import Model
     from lapis.sdk.models.resource_configuration import ResourceConfiguration
+    from lapis.sdk.runs.experiment import Experiment, LabelFilter, RunType
     from lapis.sdk.runs.submitted_run import InputDatasets, _SubmittedRun
+    from lapis.sdk.workspace.workspace import Workspace
 
 _factories: dict[str, Callable[..., Run]] = {}
 
@@ -46,7 +49,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
                 f"{type(self).__name__}() takes experiment, run_id and outputs; unknown: {', '.join(unknown)}."
             )
         self._experiment = experiment
-        self._run_id = check_run_id(run_id)
+        self._run_id = rules.check_run_id(run_id)
         self._outputs = outputs
         self._view: dict[str, Any] | None = kwargs.get("_view")
         self._recorder: Recorder | None = kwargs.get("_recorder")
@@ -71,6 +74,8 @@ class Run(RunFiles, RunMetrics, RunFamily):
                 "This process does not run inside a submitted run: AZUREML_RUN_ID is not set. Submit the script with "
                 "experiment.submit(), or allow an offline run with get_context(allow_offline=True)."
             )
+        from typing import cast
+
         from lapis.sdk.runs.offline_run import _OfflineRun
 
         return cast("_SubmittedRun", _OfflineRun(**kwargs))  # not one, but a script logs to both alike
@@ -85,8 +90,8 @@ class Run(RunFiles, RunMetrics, RunFamily):
         """The run with that id, as the class that fits its type."""
         if not hasattr(workspace, "subscription_id"):
             raise UserErrorException(f"workspace must be a Workspace, not {type(workspace).__name__}.")
-        view = workspace._client.call("GET", f"{workspace._base}/runs/{check_run_id(run_id)}")
-        return rehydrate(Experiment(workspace, view["experiment"], _create_in_cloud=False), view)
+        view = workspace._client.call("GET", f"{workspace._base}/runs/{rules.check_run_id(run_id)}")
+        return rehydrate(experiments.Experiment(workspace, view["experiment"], _create_in_cloud=False), view)
 
     @staticmethod
     def list(
@@ -104,8 +109,8 @@ class Run(RunFiles, RunMetrics, RunFamily):
         query = {
             "experiment": experiment.name,
             "type": getattr(type, "RUN_TYPE", type),
-            "tag": label_filters(tags),
-            "property": label_filters(properties),
+            "tag": experiments.label_filters(tags),
+            "property": experiments.label_filters(properties),
             "status": [status] if isinstance(status, str) else status,
             "children": include_children,
         }
@@ -126,8 +131,8 @@ class Run(RunFiles, RunMetrics, RunFamily):
         query = {
             "target": compute.name,
             "type": getattr(type, "RUN_TYPE", type),
-            "tag": label_filters(tags),
-            "property": label_filters(properties),
+            "tag": experiments.label_filters(tags),
+            "property": experiments.label_filters(properties),
             "status": [status] if isinstance(status, str) else status,
             "children": True,
         }
@@ -164,7 +169,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
 
     @display_name.setter
     def display_name(self, value: str | None) -> None:
-        self._change(display_name=check_text("display_name", value))
+        self._change(display_name=rules.check_text("display_name", value))
 
     @property
     def description(self) -> str | None:
@@ -172,7 +177,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
 
     @description.setter
     def description(self, value: str | None) -> None:
-        self._change(description=check_text("description", value))
+        self._change(description=rules.check_text("description", value))
 
     @property
     def number(self) -> int:
@@ -189,7 +194,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
     def get_status(self) -> str:
         """NotStarted, Preparing, Queued, Running, Finalizing, CancelRequested, NotResponding, Completed, Failed or
         Canceled."""
-        view = self._view if self._view and self._view["status"] in ENDED else self._refresh()
+        view = self._view if self._view and self._view["status"] in rules.ENDED else self._refresh()
         return str(view["status"])
 
     def get_detailed_status(self) -> dict[str, Any]:
@@ -298,7 +303,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
         self.set_tags({key: value})
 
     def set_tags(self, tags: Mapping[str, Any]) -> None:
-        self._change(tags=check_labels("tags", tags))
+        self._change(tags=rules.check_labels("tags", tags))
 
     def remove_tags(self, tags: str | Iterable[str]) -> dict[str, Any]:
         """Remove a tag or a list of them; the tags left."""
@@ -314,7 +319,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
 
     def add_properties(self, properties: Mapping[str, Any]) -> None:
         """Add properties; one that is set cannot be changed any more."""
-        self._change(properties=check_labels("properties", properties))
+        self._change(properties=rules.check_labels("properties", properties))
 
     # -- life
 
@@ -371,7 +376,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
         return self
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        if self.get_status() in ENDED:
+        if self.get_status() in rules.ENDED:
             return
         if kind is None:
             self.complete()
@@ -563,11 +568,11 @@ def rehydrate(experiment: Experiment, view: dict[str, Any]) -> Run:
     factory = _factories.get(view.get("type") or "")
     if factory is not None:
         return factory(experiment, view)
-    if view.get("type") == SCRIPT_RUN:
+    if view.get("type") == rules.SCRIPT_RUN:
         from lapis.sdk.runs.script_run import ScriptRun
 
         return ScriptRun(experiment, view["id"], _view=view)
-    if view.get("type") == SWEEP:
+    if view.get("type") == rules.SWEEP:
         from lapis.sdk.training.sweep_run import HyperDriveRun
 
         return HyperDriveRun(experiment, view["id"], _view=view)
@@ -579,7 +584,7 @@ def _pages(workspace: Workspace, query: Mapping[str, Any], experiment: Experimen
     while True:
         page = workspace._client.call("GET", workspace._base + "/runs", query=dict(query, cursor=cursor))
         for view in page["runs"]:
-            home = experiment or Experiment(workspace, view["experiment"], _create_in_cloud=False)
+            home = experiment or experiments.Experiment(workspace, view["experiment"], _create_in_cloud=False)
             yield rehydrate(home, view)
         cursor = page["cursor"]
         if cursor is None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, overload
-
-from lapis.domain.run import check_labels, check_run_id, check_text, parse_label
+from lapis.domain import run as rules
 from lapis.errors import UserErrorException
+from lapis.later import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typing import Any, Iterable, Iterator, Mapping, overload
+
     from lapis.client.http_client import Client
     from lapis.client.recording import Recorder
     from lapis.sdk.config.script_run_config import ScriptRunConfig
@@ -46,7 +47,9 @@ class RunFamily:
 
     def child_run(self, name: str | None = None, run_id: str | None = None, outputs: Any = None) -> Run:
         """Begin a child run that is logged from this process."""
-        return self._make_children([{"display_name": check_text("name", name), "run_id": run_id, "started": True}])[0]
+        return self._make_children(
+            [{"display_name": rules.check_text("name", name), "run_id": run_id, "started": True}]
+        )[0]
 
     def create_children(
         self, count: int | None = None, tag_key: str | None = None, tag_values: Iterable[Any] | None = None
@@ -63,20 +66,22 @@ class RunFamily:
                 )
             tags: list[dict[str, Any]] = [{}] * count
         else:
-            tags = [check_labels("tags", {tag_key: value}) for value in tag_values]
+            tags = [rules.check_labels("tags", {tag_key: value}) for value in tag_values]
             if not tags or count not in (None, len(tags)):
                 raise UserErrorException(f"create_children() was given count={count} and {len(tags)} tag_values.")
         return self._make_children([{"tags": each, "started": True} for each in tags])
 
-    @overload
-    def submit_child(
-        self, config: HyperDriveConfig, tags: Mapping[str, Any] | None = None, **kwargs: Any
-    ) -> HyperDriveRun: ...
+    if TYPE_CHECKING:
 
-    @overload
-    def submit_child(
-        self, config: ScriptRunConfig | MMLBaseEstimator, tags: Mapping[str, Any] | None = None, **kwargs: Any
-    ) -> ScriptRun: ...
+        @overload
+        def submit_child(
+            self, config: HyperDriveConfig, tags: Mapping[str, Any] | None = None, **kwargs: Any
+        ) -> HyperDriveRun: ...
+
+        @overload
+        def submit_child(
+            self, config: ScriptRunConfig | MMLBaseEstimator, tags: Mapping[str, Any] | None = None, **kwargs: Any
+        ) -> ScriptRun: ...
 
     def submit_child(
         self,
@@ -136,7 +141,7 @@ class RunFamily:
                 **each,
                 "experiment": self._experiment.name,
                 "parent_id": self._run_id,
-                "run_id": check_run_id(each.get("run_id") or str(uuid4())),
+                "run_id": rules.check_run_id(each.get("run_id") or str(uuid4())),
                 "nonce": uuid4().hex,
             }
             for each in wanted
@@ -150,5 +155,5 @@ class RunFamily:
 
 
 def _has(labels: Any, filters: Any) -> bool:
-    wanted = [parse_label(text) for text in filters or ()]
+    wanted = [rules.parse_label(text) for text in filters or ()]
     return all(key in labels and value in (None, labels[key]) for key, value in wanted)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import IO, TYPE_CHECKING, Any, Callable, Iterable, cast
 
-from lapis.client.fetching import fetch
-from lapis.client.http_client import quoted
-from lapis.client.shipping import read_chunks
-from lapis.client.snapshot import hash_file
-from lapis.domain.tree import check_path, resolve_under, without_dot
+from lapis.client import fetching, http_client, shipping, snapshot
+from lapis.domain import tree
 from lapis.errors import SnapshotException, UserErrorException
-from lapis.machine.whole_files import replacing
+from lapis.later import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typing import IO, Any, Callable, Iterable
+
     from lapis.client.http_client import Client
     from lapis.client.recording import Recorder
     from lapis.sdk.runs.experiment import Experiment
@@ -44,7 +42,8 @@ class RunFiles:
         _no_datastore(datastore_name)
         name = artifact_name(name)
         if hasattr(path_or_stream, "read"):
-            return self._upload_stream(name, cast("IO[Any]", path_or_stream))
+            stream: Any = path_or_stream
+            return self._upload_stream(name, stream)
         if not isinstance(path_or_stream, (str, os.PathLike)):
             raise UserErrorException(
                 f"upload_file('{name}') takes a path or a stream, not {type(path_or_stream).__name__}."
@@ -114,7 +113,7 @@ class RunFiles:
         timeout_seconds: float | None = None,
     ) -> None:
         """Write the files whose names begin with `prefix` below `output_directory` (or to `output_paths`)."""
-        prefix = without_dot(prefix or "")
+        prefix = tree.without_dot(prefix or "")
         chosen = [file for file in self._files() if file["name"].startswith(prefix)]
         if output_paths is not None:
             paths = [output_paths] if isinstance(output_paths, str) else [os.fspath(path) for path in output_paths]
@@ -127,7 +126,7 @@ class RunFiles:
         else:
             root = os.path.abspath(os.fspath(output_directory) if output_directory is not None else ".")
             inside = [_local_name(file["name"], prefix, append_prefix) for file in chosen]
-            targets = [resolve_under(root, name) for name in inside]
+            targets = [tree.resolve_under(root, name) for name in inside]
         for file, target in zip(chosen, targets):
             self._fetch(file, target)
 
@@ -146,9 +145,11 @@ class RunFiles:
         import hashlib
         import zipfile
 
+        from lapis.machine.whole_files import replacing
+
         chosen = snapshot_id or self.get_snapshot_id()
-        snapshot = self._base.rsplit("/runs/", 1)[0] + f"/snapshots/{chosen}"
-        rows = self._client.call("GET", snapshot)["files"]
+        address = self._base.rsplit("/runs/", 1)[0] + f"/snapshots/{chosen}"
+        rows = self._client.call("GET", address)["files"]
         target = os.fspath(path) if path is not None else os.getcwd()
         if not target.endswith(".zip"):
             os.makedirs(target, exist_ok=True)
@@ -156,10 +157,10 @@ class RunFiles:
         with replacing(target) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, digest, _, executable in rows:
                 pieces: list[bytes] = []
-                self._client.download(f"{snapshot}/blobs/{digest}", pieces.append)
+                self._client.download(f"{address}/blobs/{digest}", pieces.append)
                 if hashlib.sha256(b"".join(pieces)).hexdigest() != digest:
                     raise SnapshotException(f"'{name}' of snapshot {chosen} arrived damaged. Try again.")
-                entry = zipfile.ZipInfo(check_path(name), date_time=(1980, 1, 1, 0, 0, 0))
+                entry = zipfile.ZipInfo(tree.check_path(name), date_time=(1980, 1, 1, 0, 0, 0))
                 entry.external_attr = (0o755 if executable else 0o644) << 16
                 archive.writestr(entry, b"".join(pieces))
         return target
@@ -180,7 +181,7 @@ class RunFiles:
         ours = recorder.stored() if recorder is not None else {}
         for each, file in here.items():
             # what somebody uploaded under that name stays; what was brought in before may have changed since
-            if each not in stored or (each in ours and stored[each] != hash_file(file)[0]):
+            if each not in stored or (each in ours and stored[each] != snapshot.hash_file(file)[0]):
                 sent = self._send_file(artifact_name(each), file)
                 if recorder is not None:
                     recorder.note_stored(each, str(sent["hash"]))
@@ -200,7 +201,7 @@ class RunFiles:
         stored = {file["name"]: file["hash"] for file in self._files()}
         for name, path in pairs:
             # the same content is no conflict: what a script writes to outputs/ may have been taken up before
-            if name in stored and stored[name] != hash_file(path)[0]:
+            if name in stored and stored[name] != snapshot.hash_file(path)[0]:
                 raise UserErrorException(
                     f"Run {self._run_id} has a file named '{name}' already, and a stored file is not overwritten. "
                     "Choose another name."
@@ -210,7 +211,7 @@ class RunFiles:
     def _send_file(self, name: str, path: str) -> dict[str, Any]:
         size = os.path.getsize(path)
         stored: dict[str, Any] = self._client.upload(
-            f"{self._base}/files/{quoted(name)}", lambda: read_chunks(path, size), size
+            f"{self._base}/files/{http_client.quoted(name)}", lambda: shipping.read_chunks(path, size), size
         )
         return stored
 
@@ -227,19 +228,21 @@ class RunFiles:
 
     def _read_file(self, name: str, write: Callable[[bytes], Any], run_id: str | None = None) -> None:
         home = self._base.rsplit("/", 1)[0]
-        self._client.download(f"{home}/{run_id or self._run_id}/files/{quoted(name)}", write)
+        self._client.download(f"{home}/{run_id or self._run_id}/files/{http_client.quoted(name)}", write)
 
     def _fetch(self, file: dict[str, Any], target: str, count: Callable[[int], Any] | None = None) -> None:
         name = file["name"]
         what = f"'{name}' of run {self._run_id}"
-        fetch(self._client, f"{self._base}/files/{quoted(name)}", target, file["hash"], what, count)
+        fetching.fetch(
+            self._client, f"{self._base}/files/{http_client.quoted(name)}", target, file["hash"], what, count
+        )
 
 
 def artifact_name(name: Any) -> str:
     """A file's name in a run, checked. `./outputs/x` is `outputs/x`, as SDK v1 takes it everywhere."""
     if not isinstance(name, str):
         raise UserErrorException(f"A file's name in a run must be text, not {type(name).__name__}.")
-    return check_path(without_dot(name))
+    return tree.check_path(tree.without_dot(name))
 
 
 def _local_name(name: str, prefix: str | None, append_prefix: bool) -> str:

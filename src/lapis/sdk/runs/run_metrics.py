@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import time
-from typing import TYPE_CHECKING, Any
 
 from lapis.domain import metrics as rules
-from lapis.domain.metrics import ARTIFACT_PREFIX
 from lapis.errors import UserErrorException
+from lapis.later import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from lapis.client.recording import Recorder
 
 
@@ -106,26 +105,32 @@ class RunMetrics:
         recorder.record(kind, name, value, None, run_id)
 
     def _log_plot(self, plot: str, name: str, value: Any) -> None:
+        import json
+
         name = rules.check_name(name)
         document = json.dumps(rules.check_plot(name, plot, value))
         self._keep(name, ".json", document.encode("utf-8", "surrogatepass"))
 
     def _keep(self, name: str, extension: str, content: bytes) -> None:
         """Spool a file for the run and log a reference to it."""
+        import re
+
         stem = re.sub(r"[^\w.-]+", "_", name[:50]).strip("._") or "metric"
         stored = f"{stem}_{time.time_ns()}" + re.sub(r"[^\w.]", "_", extension)
         self._recording()[0].spool(self._run_id, stored, content)
-        self._log(rules.REFERENCE, name, f"{ARTIFACT_PREFIX}{self._run_id}/{stored}")
+        self._log(rules.REFERENCE, name, f"{rules.ARTIFACT_PREFIX}{self._run_id}/{stored}")
 
     def _populated(self, value: Any) -> Any:
         """What a reference stands for, where that is JSON."""
         if isinstance(value, list):
             return [self._populated(each) for each in value]
-        if not isinstance(value, str) or not value.startswith(ARTIFACT_PREFIX) or not value.endswith(".json"):
+        if not isinstance(value, str) or not value.startswith(rules.ARTIFACT_PREFIX) or not value.endswith(".json"):
             return value
-        run_id, name = value[len(ARTIFACT_PREFIX) :].split("/", 1)
+        run_id, name = value[len(rules.ARTIFACT_PREFIX) :].split("/", 1)
         pieces: list[bytes] = []
         self._read_file(name, pieces.append, run_id)
+        import json
+
         return json.loads(b"".join(pieces))
 
     def _read_file(self, name: str, write: Any, run_id: str | None = None) -> None:
