@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from lapis.domain.metrics import assemble
+from lapis.domain.metrics import SCALAR, Point, assemble
 from lapis.domain.run import RunState
 from lapis.domain.run_filter import RunFilter
 from lapis.server.control.stores import open_stores
 from lapis.server.store.assets import DATASET, Asset
 from lapis.server.store.database import HEAD
+from lapis.server.store.logged import gathered
 
 SAVED = sorted((Path(__file__).parents[1] / "data").glob("schema_*.sql"))
 
@@ -48,6 +49,7 @@ def test_a_saved_database_is_brought_up_to_date_with_its_rows_intact(saved: Path
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
     connection.close()
     after = rows(path)
+    assert sum(block["points"] for block in after["metric_blocks"]) == len(before.pop("metric_points"))
     for name, held in before.items():  # columns may have come; none that was there has another value
         assert [{key: new[key] for key in old} for old, new in zip(held, after[name], strict=True)] == held
 
@@ -71,5 +73,61 @@ def test_what_the_first_schema_held_can_be_read_and_gone_on_with(tmp_path: Path)
         dataset = stores.assets.add(Asset("d1", "w1", DATASET, "data", 4.0), lambda newest: newest)
         stores.assets.note_use("w1", "first", [(dataset.id, "input", "x")])
         assert [use["run_id"] for use in stores.assets.used_by("w1", "d1")] == ["first"]
+    finally:
+        stores.database.close()
+
+
+def test_points_that_had_a_row_each_are_the_same_in_blocks(tmp_path: Path) -> None:
+    restore(SAVED[5], tmp_path)
+    stores = open_stores(str(tmp_path))
+    try:
+        points = stores.metrics.points("w1", ["first"])["first"]
+        metrics = assemble(points)
+        assert str(metrics.pop("odd")) == str([float("nan"), 2, "text", True, 10**30])
+        assert metrics == {
+            "loss": [1.0, 0.5, 1 / 3, 0.25, 0.2],
+            "note": "text",
+            "epoch": [0, 1, 2],
+            "both": [1.5, 1, "a", None, 2.5],
+            "row": {"x": [1, 2], "y": [2.0, None]},
+            "table": {"x": [1, 2], "y": [3, 4]},
+            "list": [1, 2],
+            "image": "aml://artifactId/ExperimentRun/dcid.first/i.png",
+        }
+        assert [(p.at, p.step) for p in points if p.name == "epoch"] == [(10.0, 0), (11.0, 1), (12.0, 2)]
+        assert [(p.at, p.step) for p in points if p.name == "odd"][:2] == [(20.0, None), (21.0, 7)]
+        stores.metrics.append("w1", "first", "more", 0, 1, gathered([Point(SCALAR, 13.0, "epoch", 3, 3)]))
+        assert assemble(stores.metrics.points("w1", ["first"], "epoch")["first"]) == {"epoch": [0, 1, 2, 3]}
+    finally:
+        stores.database.close()
+
+
+def test_a_migration_of_many_points_that_was_interrupted_goes_on_where_it_was(tmp_path: Path) -> None:
+    path = restore(SAVED[5], tmp_path)
+    many, bad = 210_000, 205_000
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE metric_series SET points = ? WHERE pk = 1", (many,))
+        points = ((1, number, float(number), number, number / 8) for number in range(5, many))
+        connection.executemany(
+            "INSERT INTO metric_points (series_pk, seq, at, step, number) VALUES (?,?,?,?,?)", points
+        )
+        connection.execute("UPDATE metric_points SET json = 'torn' WHERE series_pk = 1 AND seq = ?", (bad,))
+    connection.close()
+    with pytest.raises(ValueError):
+        open_stores(str(tmp_path))
+    halfway = rows(path)
+    copied = sum(block["points"] for block in halfway["metric_blocks"])
+    assert 200_000 <= copied < bad, "what was copied is kept"
+    assert len(halfway["metric_points"]) > many, "and what it was copied from too"
+
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE metric_points SET json = NULL WHERE series_pk = 1")
+    connection.close()
+    stores = open_stores(str(tmp_path))
+    try:
+        loss = stores.metrics.points("w1", ["first"], "loss")["first"]
+        assert [point.value for point in loss[5:]] == [number / 8 for number in range(5, many)]
+        assert [point.step for point in loss] == [None] * 5 + list(range(5, many))
+        assert "metric_points" not in rows(path)
     finally:
         stores.database.close()

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lapis.domain.metrics import SCALAR, Point
 from lapis.domain.run import RunRecord, RunState, advance
@@ -20,7 +18,7 @@ from lapis.server.control.stores import Stores, open_stores
 from lapis.server.control.workspaces import new_experiment
 from lapis.server.store.blobs import BlobFolder
 from lapis.server.store.database import HEAD, Database
-from lapis.server.store.metrics import _thin
+from lapis.server.store.logged import gathered
 
 WORKSPACE = "w"
 
@@ -79,7 +77,7 @@ def test_what_several_stores_write_in_one_block_is_kept_together_or_not_at_all(s
     add(stores, record("a"))
 
     def log(name: str) -> None:
-        stores.metrics.append(WORKSPACE, "a", name, 0, 10, [point(name, 1.0)])
+        stores.metrics.append(WORKSPACE, "a", name, 0, 10, gathered([point(name, 1.0)]))
 
     with pytest.raises(ZeroDivisionError), stores.database.write():
         log("lost")
@@ -141,11 +139,11 @@ def test_pages_join_without_gap_or_repetition(stores: Stores) -> None:
 
 def test_journal_bytes_that_were_taken_count_once(stores: Stores) -> None:
     add(stores, record("a"))
-    points = [point("m", 1.0), point("m", 2.0)]
+    points = gathered([point("m", 1.0), point("m", 2.0)])
     assert stores.metrics.append(WORKSPACE, "a", "j", 0, 10, points) == 10
     assert stores.metrics.append(WORKSPACE, "a", "j", 0, 10, points) == 10, "the same again changes nothing"
     assert stores.metrics.append(WORKSPACE, "a", "j", 12, 20, points) == 10, "a gap is not made"
-    assert stores.metrics.append(WORKSPACE, "a", "other", 0, 5, [point("m", 3.0)]) == 5
+    assert stores.metrics.append(WORKSPACE, "a", "other", 0, 5, gathered([point("m", 3.0)])) == 5
     assert [p.value for p in stores.metrics.points(WORKSPACE, ["a"])["a"]] == [1.0, 2.0, 3.0]
     (summary,) = stores.metrics.summaries(WORKSPACE, ["a"])["a"]
     assert summary == {"name": "m", "kind": SCALAR, "count": 3, "last": 3.0, "min": 1.0, "max": 3.0}
@@ -157,7 +155,7 @@ def test_points_for_a_run_that_is_not_below_are_not_taken(stores: Stores) -> Non
         Point(SCALAR, 1.0, "m", 1.0, None, "child"),
         Point(SCALAR, 1.0, "m", 2.0, None, "stranger"),
     ]
-    stores.metrics.append(WORKSPACE, "a", "j", 0, 10, points)
+    stores.metrics.append(WORKSPACE, "a", "j", 0, 10, gathered(points))
     found = stores.metrics.points(WORKSPACE, ["child", "stranger"])
     assert [p.value for p in found["child"]] == [1.0]
     assert found["stranger"] == []
@@ -168,7 +166,7 @@ def test_points_for_a_run_that_is_not_below_are_not_taken(stores: Stores) -> Non
 )
 def test_every_kind_of_value_comes_back_as_it_went_in(stores: Stores, value: Any) -> None:
     add(stores, record("a"))
-    stores.metrics.append(WORKSPACE, "a", "j", 0, 1, [point("m", value)])
+    stores.metrics.append(WORKSPACE, "a", "j", 0, 1, gathered([point("m", value)]))
     (back,) = stores.metrics.points(WORKSPACE, ["a"])["a"]
     assert back.value == value and type(back.value) is type(value)
 
@@ -176,7 +174,7 @@ def test_every_kind_of_value_comes_back_as_it_went_in(stores: Stores, value: Any
 def test_the_best_runs_by_a_metric_come_first(stores: Stores) -> None:
     for number, value in enumerate([3.0, 1.0, 2.0]):
         add(stores, record(f"r{number}"))
-        stores.metrics.append(WORKSPACE, f"r{number}", "j", 0, 1, [point("acc", value)])
+        stores.metrics.append(WORKSPACE, f"r{number}", "j", 0, 1, gathered([point("acc", value)]))
     add(stores, record("without"))
     best = RunFilter(workspace_id=WORKSPACE, experiment="e", best_by=("acc", "maximize"))
     assert [run.id for run in stores.runs.find(best, 2)[0]] == ["r0", "r2"]
@@ -213,17 +211,6 @@ def test_a_blob_with_another_hash_is_refused_and_leaves_nothing(tmp_path: Path) 
 def test_what_is_not_a_hash_names_no_blob(tmp_path: Path, name: str) -> None:
     with pytest.raises(UserErrorException):
         BlobFolder(str(tmp_path)).read(name)
-
-
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=300), st.integers(4, 50))
-def test_a_thinned_curve_keeps_its_ends_its_lowest_and_its_highest(numbers: list[float], most: int) -> None:
-    points = [(float(i), None, number) for i, number in enumerate(numbers)]
-    thin = _thin(points, most)
-    assert len(thin) <= max(most, 4)
-    assert thin == sorted(thin, key=lambda p: p[0])
-    if points:
-        assert (thin[0], thin[-1]) == (points[0], points[-1])
-        assert {min(numbers), max(numbers)} <= {p[2] for p in thin}
 
 
 def test_the_schema_after_all_migrations_is_the_one_in_the_tables(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from lapis.server.app import make_system
 from lapis.server.control.models import NewModel
 from lapis.server.control.runs import NewRun
 from lapis.server.control.stores import open_stores
+from lapis.server.store.logged import gathered
 from lapis.server.system import System
 from lapis.upkeep import alone, doctor
 from lapis.upkeep.doctor import NOTE, OK, WRONG, Finding
@@ -41,7 +42,7 @@ def fill(home: Path) -> System:
         new = NewRun(experiment="e", run_id=name, nonce=name, started=True, properties={"long": "x" * 600})
         system.control.runs.create(workspace_id, [new])
         stores.files.put(workspace_id, name, {"outputs/x": stores.blobs.put_bytes(name.encode())}, 1.0)
-        stores.metrics.append(workspace_id, name, "main", 0, 1, [Point(SCALAR, 1.0, "loss", 0.5)] * POINTS)
+        stores.metrics.append(workspace_id, name, "main", 0, 1, gathered([Point(SCALAR, 1.0, "loss", 0.5)] * POINTS))
     system.control.models.register(workspace_id, NewModel(name="m", files={"w": stores.blobs.put_bytes(b"weights")[0]}))
     return system
 
@@ -122,7 +123,7 @@ def test_a_corrupt_page_is_found_said_by_the_server_and_what_can_be_read_is_save
     assert wrong(home) == []
     assert RUNS - 40 < count(home, "runs") < RUNS  # all but those of two pages
     assert count(home, "run_files") == count(home, "runs") == count(home, "metric_series")
-    assert count(home, "metric_points") == POINTS * count(home, "runs")
+    assert count(home, "metric_blocks") == count(home, "runs")
     aside = list(home.glob("lapis.db.damaged-*"))
     assert len(aside) == 1 and aside[0].stat().st_size > 100 * PAGE
     stores = open_stores(str(home))  # a server goes on with it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any, Iterable, Mapping, NamedTuple
+from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 from lapis.domain.limits import NAME, STEP, WHOLE, check_depth
 from lapis.errors import UserErrorException
@@ -25,6 +25,13 @@ PLOT_SCHEMAS = {
     "predictions": ("bin_averages", "bin_errors", "bin_counts", "bin_edges"),
     "residuals": ("bin_edges", "bin_counts"),
 }  # fmt: skip
+
+
+class Stretch(NamedTuple):
+    """Values of one series and one kind, one after the other."""
+
+    kind: str
+    values: Sequence[Any]
 
 
 class Point(NamedTuple):
@@ -51,7 +58,7 @@ def parse_lines(text: bytes) -> tuple[list[Point], int]:
     try:
         rows = json.loads(b"[" + b",".join(lines) + b"]")
         points = [Point(*row) for row in rows]
-        if len(rows) == len(lines) and all(_storable(point) for point in points):
+        if len(rows) == len(lines) and all(is_storable(point) for point in points):
             return points, 0
     except (ValueError, TypeError, RecursionError):
         pass
@@ -65,7 +72,7 @@ def _parse_one_by_one(lines: list[bytes]) -> tuple[list[Point], int]:
             point = Point(*json.loads(line))
         except (ValueError, TypeError, RecursionError):
             continue
-        if _storable(point):
+        if is_storable(point):
             points.append(point)
     return points, len(lines) - len(points)
 
@@ -74,7 +81,7 @@ _LATEST = 2.0**40  # seconds since 1970: tens of thousands of years
 _VALUE_TYPES = {LIST: list, ROW: dict, TABLE: dict, REFERENCE: str}
 
 
-def _storable(point: Point) -> bool:
+def is_storable(point: Point) -> bool:
     return (
         type(point.kind) is str
         and point.kind in KINDS
@@ -203,39 +210,40 @@ def check_plot(name: str, plot: str, value: Any) -> dict[str, Any]:
 
 def assemble(points: Iterable[Point]) -> dict[str, Any]:
     """What `Run.get_metrics` gives: one value or a list of them; rows and tables as columns."""
-    by_name: dict[str, list[Point]] = {}
+    by_name: dict[str, list[Stretch]] = {}
     for point in points:
-        by_name.setdefault(point.name, []).append(point)
-    return {name: _assemble_one(group) for name, group in by_name.items()}
+        by_name.setdefault(point.name, []).append(Stretch(point.kind, [point.value]))
+    return {name: assemble_series(stretches) for name, stretches in by_name.items()}
 
 
-def _assemble_one(group: list[Point]) -> Any:
-    kinds = {point.kind for point in group}
+def assemble_series(stretches: Sequence[Stretch]) -> Any:
+    """The same of all that was logged to one name."""
+    kinds = {stretch.kind for stretch in stretches}
+    count = sum(len(stretch.values) for stretch in stretches)
     if kinds <= {SCALAR, REFERENCE}:
-        return group[0].value if len(group) == 1 else [point.value for point in group]
-    if kinds == {LIST}:
-        return [item for point in group for item in point.value]
-    if kinds == {ROW} and len(group) == 1:
-        return dict(group[0].value)
+        return stretches[0].values[0] if count == 1 else [value for each in stretches for value in each.values]
+    if kinds == {ROW} and count == 1:
+        return dict(stretches[0].values[0])
     if kinds <= {ROW, TABLE}:
-        return _columns(group)
+        return _columns(stretches, count)
     mixed: list[Any] = []
-    for point in group:
-        mixed.extend(point.value if point.kind == LIST else [point.value])
+    for kind, values in stretches:
+        for value in values:
+            mixed.extend(value if kind == LIST else [value])
     return mixed
 
 
-def _columns(group: list[Point]) -> dict[str, list[Any]]:
+def _columns(stretches: Sequence[Stretch], count: int) -> dict[str, list[Any]]:
     """Rows one below the other; a column that a row lacks has None there, so that columns stay aligned."""
     columns: dict[str, list[Any]] = {}
     length = 0
-    for point in group:
-        block = {k: v if isinstance(v, list) and point.kind == TABLE else [v] for k, v in point.value.items()}
+    for kind, value in ((stretch.kind, value) for stretch in stretches for value in stretch.values):
+        block = {k: v if isinstance(v, list) and kind == TABLE else [v] for k, v in value.items()}
         height = max((len(v) for v in block.values()), default=0)
         for key in list(columns) + [k for k in block if k not in columns]:
             column = columns.setdefault(key, [None] * length)
             column.extend(block.get(key, []))
-            if len(group) > 1:
+            if count > 1:
                 column.extend([None] * (length + height - len(column)))
         length += height
     return columns

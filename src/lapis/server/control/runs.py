@@ -16,7 +16,7 @@ from lapis.domain.environment import called
 from lapis.domain.job import Job, Mpi, Search, WantedEnvironment
 from lapis.domain.launch import Owner
 from lapis.domain.log_names import STD_LOG, rank_of
-from lapis.domain.metrics import Point, assemble, parse_lines
+from lapis.domain.metrics import assemble
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.run_file import stored_beside
 from lapis.domain.run_filter import RunFilter
@@ -40,6 +40,7 @@ from lapis.server.control.sealing import Sealing
 from lapis.server.control.service_fronts import ServiceFronts
 from lapis.server.control.stores import Stores
 from lapis.server.control.workspaces import new_experiment
+from lapis.server.store.logged import Logged, read_journal
 
 DRIVER_LOG = "azureml-logs/70_driver_log.txt"
 BUILD_LOG = "azureml-logs/20_image_build_log.txt"
@@ -404,7 +405,7 @@ class Runs:
         while something before `ends` is lacking.
         """
         positions: dict[str, int] = {}
-        journals: list[tuple[str, int, memoryview, list[Point]]] = []
+        journals: list[tuple[str, int, memoryview, list[Logged]]] = []
         named: dict[str, tuple[str, int]] = {}
         collected: dict[str, tuple[str, int, str]] = {}
         notices: list[str] = []
@@ -416,7 +417,7 @@ class Runs:
                     workspace_id, run_id, kind["name"], kind["offset"], data, bool(kind.get("anew"))
                 )
             elif what == "journal":
-                journals.append((kind["stream"], kind["offset"], data, parse_lines(bytes(data))[0]))
+                journals.append((kind["stream"], kind["offset"], data, read_journal(data)))
             elif what == "file" and "replaces" in kind:
                 collected[check_path(kind["name"])] = (*self._stores.blobs.put_bytes(data), str(kind["replaces"]))
             elif what == "file":
@@ -424,8 +425,8 @@ class Runs:
         if header.get("verdict"):  # its sender keeps all of it until it hears that the run has ended
             self._stores.files.settle(workspace_id, run_id)
         with self._stores.database.write():  # one commit for all of it
-            for stream, offset, data, points in journals:
-                position = self._take_journal(workspace_id, run_id, stream, offset, data, points)
+            for stream, offset, data, logged in journals:
+                position = self._take_journal(workspace_id, run_id, stream, offset, data, logged)
                 positions[f"journal:{stream}"] = position
             self._stores.files.put(workspace_id, run_id, named, self._now())
             notices += self._stores.files.put_collected(workspace_id, run_id, collected, self._now())
@@ -478,12 +479,12 @@ class Runs:
         return self._stores.files.append(workspace_id, run_id, name, offset, data, self._now(), _aliases(name), anew)
 
     def _take_journal(
-        self, workspace_id: str, run_id: str, stream: str, offset: int, data: memoryview, points: list[Point]
+        self, workspace_id: str, run_id: str, stream: str, offset: int, data: memoryview, logged: list[Logged]
     ) -> int:
         end = offset + len(data)
-        position = self._stores.metrics.append(workspace_id, run_id, stream, offset, end, points)
+        position = self._stores.metrics.append(workspace_id, run_id, stream, offset, end, logged)
         if offset < position < end:  # the reply to an earlier report was lost: only the rest of this one is new
-            fresh, _ = parse_lines(bytes(data[position - offset :]))
+            fresh = read_journal(data[position - offset :])
             position = self._stores.metrics.append(workspace_id, run_id, stream, position, end, fresh)
         return position
 

@@ -43,6 +43,7 @@ from lapis.errors import AzureMLException, NotFound, UserErrorException
 from lapis.server.control.events import Events
 from lapis.server.control.runs import NewRun, Runs
 from lapis.server.control.stores import Stores
+from lapis.server.store.logged import gathered
 
 _SILENCE = "no run has logged"
 _RETRY_SECONDS = 5.0  # after a pass that was cut short: a full disk, say
@@ -359,12 +360,12 @@ class Sweeps:
             "metric_value": value,
             "final": final,
         }
-        point = Point(ROW, self._now(), "best_child_by_primary_metric", row)
+        logged = gathered([Point(ROW, self._now(), "best_child_by_primary_metric", row)])
         at, home = live.rows_logged, (live.run.workspace_id, live.run.id, "best")
-        live.rows_logged = self._stores.metrics.append(*home, at, at + 1, [point])
+        live.rows_logged = self._stores.metrics.append(*home, at, at + 1, logged)
         if live.rows_logged != at + 1:  # a server before this one has logged some
             at = live.rows_logged
-            live.rows_logged = self._stores.metrics.append(*home, at, at + 1, [point])
+            live.rows_logged = self._stores.metrics.append(*home, at, at + 1, logged)
 
     def _end(self, live: _Live, end: End) -> None:
         reason = end.reason

@@ -6,7 +6,7 @@ SQLAlchemy's own way from a statement to the driver costs more than SQLite needs
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, Select
@@ -24,14 +24,17 @@ class Prepared:
         self._words: str | None = None
 
     def all(self, connection: Connection, values: Mapping[str, Any]) -> list[Any]:
-        cursor = connection.connection.cursor()
+        return list(self.each(connection, values))
+
+    def each(self, connection: Connection, values: Mapping[str, Any]) -> Iterator[Any]:
+        """One row after the other, for those that need not be in memory together."""
+        cursor: Any = connection.connection.cursor()
         cursor.execute(self._words or self._put(connection), values)
-        return [self._row._make(row) for row in cursor.fetchall()]
+        return map(self._row._make, cursor)
 
     def first(self, connection: Connection, values: Mapping[str, Any]) -> Any:
         """The first row, or None."""
-        rows = self.all(connection, values)
-        return rows[0] if rows else None
+        return next(self.each(connection, values), None)
 
     def run(self, connection: Connection, many: list[dict[str, Any]]) -> None:
         """Once for each of `many`; nothing comes back."""

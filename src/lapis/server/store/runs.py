@@ -33,7 +33,7 @@ from lapis.server.store.prepared import Prepared
 from lapis.server.store.tables import (
     experiments,
     journals,
-    metric_points,
+    metric_blocks,
     metric_series,
     run_assets,
     run_files,
@@ -228,7 +228,7 @@ def remove_runs(connection: Connection, which: ColumnElement[bool]) -> None:
     """Remove runs with all that hangs on them. Their blobs stay: other runs may share them."""
     mine = select(runs.c.pk).where(which)
     series = select(metric_series.c.pk).where(metric_series.c.run_pk.in_(mine))
-    connection.execute(delete(metric_points).where(metric_points.c.series_pk.in_(series)))
+    connection.execute(delete(metric_blocks).where(metric_blocks.c.series_pk.in_(series)))
     for table in (metric_series, journals, run_files, run_labels, run_assets):
         connection.execute(delete(table).where(table.c.run_pk.in_(mine)))
     connection.execute(delete(runs).where(which))

@@ -9,6 +9,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -117,16 +118,19 @@ metric_series = Table(
     Index("metric_series_by_greatest", "name", "greatest", "experiment_pk"),
 )
 
-metric_points = Table(
-    "metric_points",
+# The points, many of one series in a row, as columns that `lapis.domain.columns` packs: docs/decisions/0028. What most
+# readers leave alone comes last, so that it is not read.
+metric_blocks = Table(
+    "metric_blocks",
     metadata,
     Column("series_pk", _KEY, ForeignKey("metric_series.pk"), primary_key=True),
-    Column("seq", Integer, primary_key=True),
-    Column("at", Float, nullable=False),
-    Column("step", BigInteger),
-    Column("number", Float),  # set for a plain float, which most points are
-    Column("json", Text),  # anything else: integers, text, NaN, lists, rows
+    Column("start", Integer, primary_key=True),  # how many points of the series come before
+    Column("points", Integer, nullable=False),
     Column("kind", String(16)),  # NULL: the series' kind
+    Column("peaks", Text),  # of many numbers the lowest and the highest, as JSON: (time, step, number)
+    Column("value", LargeBinary, nullable=False),
+    Column("at", LargeBinary, nullable=False),
+    Column("step", LargeBinary, nullable=False),
     sqlite_with_rowid=False,
 )
 
