@@ -13,7 +13,7 @@ import pytest
 from azureml.core import Dataset, Experiment, ScriptRunConfig, Workspace
 from azureml.core.runconfig import RunConfiguration
 from azureml.exceptions import ActivityFailedException, UserErrorException
-from lapis.environments.build import ready
+from lapis.environments.turns import ready
 from lapis.sdk.environments.environment_resolution import resolve
 from lapis.testing import Home, until
 from tests.wheels import environment_of, make_wheel

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from lapis.environments import bytecode, in_use
-from lapis.environments.build import build, build_and_hold, ready, site_packages
+from lapis.environments.build import build, build_and_hold, site_packages
 from lapis.environments.old_code import SHIMS, shim_files
+from lapis.environments.turns import ready
 from lapis.environments.values import Lock
 from lapis.errors import StorageFull, UserErrorException
 from lapis.machine.commands import Stopped
@@ -110,6 +111,13 @@ def test_eight_processes_that_ask_at_once_build_once(
     assert len(shop.reached.read_text().split()) == 1
 
 
+def test_who_only_waits_for_a_build_imports_nothing_that_builds() -> None:
+    waits = "import sys, lapis.environments.__main__; print(*sys.modules)"
+    imported = subprocess.run([sys.executable, "-c", waits], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert "lapis.environments.turns" in imported.split()
+    assert not {"lapis.environments.build", "subprocess", "json", "typing"} & set(imported.split())
+
+
 def test_a_build_that_was_killed_never_counts_and_the_next_one_is_whole(
     shop: Shop, start: Callable[[Lock], subprocess.Popen[str]]
 ) -> None:
@@ -153,7 +161,7 @@ def test_cancel_ends_the_wait_for_another_process(shop: Shop, start: Callable[[L
 def test_a_builder_of_the_server_leaves_in_order_when_it_is_asked_to(shop: Shop, tmp_path: Path) -> None:
     shop.add_slow_source("slow")
     lock = shop.lock("slow")
-    file = tmp_path / "lock.json"
+    file = tmp_path / f"{lock.hash}.json"
     file.write_text(json.dumps(lock.to_json()))
     builder = subprocess.Popen([sys.executable, "-m", "lapis.environments", str(file), shop.root])
     until(shop.reached.exists)

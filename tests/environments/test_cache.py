@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from lapis.environments import bytecode, in_use
-from lapis.environments.build import MARKER, build, build_and_hold, ready
+from lapis.environments.build import build, build_and_hold
 from lapis.environments.cache import Built, built, lock_of, pins, prune, too_much
+from lapis.environments.turns import MARKER, ready
 from lapis.testing import until
 from tests.environments.conftest import Shop, this_python, until_free
 from tests.wheels import make_wheel
@@ -143,7 +144,7 @@ def test_two_that_prune_at_once_do_not_disturb_each_other(shop: Shop) -> None:
 def test_a_build_of_the_server_keeps_to_the_limit(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = made(shop, "toy==1.0", used=100)
     new = shop.lock("toy==2.0")
-    file = tmp_path / "lock.json"
+    file = tmp_path / f"{new.hash}.json"
     file.write_text(json.dumps(new.to_json()))
     monkeypatch.setenv("LAPIS_ENVIRONMENTS_MAX_GB", "0.000001")
     command = [sys.executable, "-m", "lapis.environments", str(file), shop.root]

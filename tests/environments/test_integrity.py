@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from lapis.environments import bytecode, in_use, integrity
-from lapis.environments.build import OURS, abandon_if_changed, build, build_and_hold, ready, site_packages
+from lapis.environments.build import OURS, abandon_if_changed, build, build_and_hold, site_packages
+from lapis.environments.turns import ready
 from lapis.environments.uv import cache_folder
 from tests.environments.conftest import Shop, this_python, until_free
 from tests.environments.test_build import said

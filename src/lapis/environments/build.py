@@ -14,17 +14,14 @@ from lapis.environments import bytecode, conda, explain, in_use, integrity, old_
 from lapis.environments.interpreter_of_lock import interpreter_of
 from lapis.environments.old_code import shim_files
 from lapis.environments.resolve import number_of_packages, packages_in
+from lapis.environments.turns import IN_IMAGE, MARKER, ready, turn
 from lapis.environments.values import Lock
 from lapis.errors import StorageFull, UserErrorException
 from lapis.machine import whole_files
-from lapis.machine.commands import Canceled, Said, Stopped, Tell, never
+from lapis.machine.commands import Canceled, Said, Tell, never
 from lapis.machine.interpreters import Interpreter
 
-MARKER = "lapis-environment.json"  # written last: a folder without it is a heap of files, not an environment
-IN_IMAGE = "in-image"  # beside it: the interpreter is not to be found on this machine
 OURS = frozenset({MARKER, IN_IMAGE, "lock.json", "build.log", "requirements.txt"})  # not the environment itself
-LOOK_EVERY = 0.05
-SAY_AGAIN_EVERY = 30.0
 
 
 def build(lock: Lock, interpreter: Interpreter | None, root: str, tell: Tell, canceled: Canceled = never) -> str:
@@ -41,9 +38,17 @@ def build(lock: Lock, interpreter: Interpreter | None, root: str, tell: Tell, ca
             f"The environment is locked for Python {lock.python}, and {interpreter.path} is {interpreter.version}. "
             "Resolve it again for a Python of this machine."
         )
-    file = _turn(root, lock.hash, folder, tell, canceled)
-    if file is None:
-        return folder
+    file = turn(root, lock.hash, tell, canceled)
+    if file is not None:
+        build_in_turn(lock, interpreter, root, tell, canceled, file)
+    return folder
+
+
+def build_in_turn(
+    lock: Lock, interpreter: Interpreter | None, root: str, tell: Tell, canceled: Canceled, file: int
+) -> None:
+    """As `build`, by whoever has the turn: `file`, which is closed."""
+    folder = os.path.join(root, lock.hash)
     try:
         _build(lock, interpreter or interpreter_of(lock), root, folder, tell, canceled, file)
         in_use.share(file)
@@ -51,7 +56,6 @@ def build(lock: Lock, interpreter: Interpreter | None, root: str, tell: Tell, ca
             bytecode.compile_later(folder, root, file)
     finally:
         os.close(file)
-    return folder
 
 
 def build_and_hold(
@@ -83,13 +87,6 @@ def abandon_if_changed(folder: str, file: int) -> bool:
         os.close(file)
 
 
-def ready(folder: str) -> bool:
-    """Whether it is whole, and the interpreter below it is still on the machine, or in an image."""
-    if not os.path.exists(os.path.join(folder, MARKER)):
-        return False
-    return os.path.exists(os.path.join(folder, "bin", "python")) or os.path.exists(os.path.join(folder, IN_IMAGE))
-
-
 def about(folder: str) -> dict[str, Any]:
     with open(os.path.join(folder, MARKER), encoding="utf-8") as file:
         found: dict[str, Any] = json.load(file)
@@ -98,27 +95,6 @@ def about(folder: str) -> dict[str, Any]:
 
 def site_packages(folder: str, python: str) -> str:
     return os.path.join(folder, "lib", "python" + ".".join(python.split(".")[:2]), "site-packages")
-
-
-def _turn(root: str, name: str, folder: str, tell: Tell, canceled: Canceled) -> int | None:
-    """The right to build it; None if another one has built it meanwhile."""
-    began = time.monotonic()
-    say_at = began
-    while True:
-        file = in_use.take(root, name)
-        if ready(folder):
-            if file is not None:
-                os.close(file)
-            return None
-        if file is not None:
-            return file
-        if canceled():
-            raise Stopped(f"Canceled while another process built environment {name}.")
-        if time.monotonic() >= say_at:
-            who = ", ".join(f"process {pid}" for pid in in_use.holders(root, name)) or "another process"
-            tell(f"Environment {name} is being built by {who}; waited {time.monotonic() - began:.0f} s so far")
-            say_at = time.monotonic() + SAY_AGAIN_EVERY
-        time.sleep(LOOK_EVERY)
 
 
 def _build(

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from lapis.environments import bytecode, in_use, uv
-from lapis.environments.build import MARKER, about, ready
+from lapis.environments.build import about
+from lapis.environments.turns import MARKER, ready
 from lapis.environments.values import Lock
 from lapis.machine.commands import Stopped, Tell, silent
 

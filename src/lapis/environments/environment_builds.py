@@ -21,9 +21,9 @@ from lapis.domain.addresses import Rule, rule_of
 from lapis.domain.environment import called_first
 from lapis.domain.limits import RESOLVE_SECONDS
 from lapis.environments import conda, containers, horovod, package_addresses
-from lapis.environments.build import ready
 from lapis.environments.recipe import recipe
 from lapis.environments.resolve import packages_in, resolve
+from lapis.environments.turns import ready
 from lapis.environments.values import NOBODY, Lock, Recipe, Submitter
 from lapis.errors import NotFound, UserErrorException
 from lapis.machine.commands import Canceled, Stopped, Tell
