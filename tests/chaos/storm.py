@@ -192,12 +192,12 @@ class Storm:
             self.keeper_killed |= {_run_of(job) for job in jobs}
             return self._kill_server() or any(killed)
         if victim in ("fork server", "front", "worker"):
-            marks = {"fork server": b"fork_server", "front": b"lapis.serving", "worker": b"scoring"}
-            others = {pid for job in self._noted() for pid in _processes_of_job(job, ("agent", "keeper", "script"))}
+            marks = {"fork server": b"fork_server", "front": b"lapis.serving", "worker": b"lapis.scoring"}
+            # agents and keepers are forked from the fork server, and look like it until they have noted who they are
+            others = {pid for job in self._noted() for pid in _processes_of_job(job, ("agent", "keeper"))}
             found = [
                 pid
                 for pid in processes_of(str(self.home.path))
-                # agents and keepers are forked from it, and look like it until they have noted who they are
                 if marks[victim] in _command_line(pid) and pid not in others and _age(pid) > 1.0
             ]
             return bool(found) and self._kill_one(self.chance.choice(found))

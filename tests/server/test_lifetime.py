@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -99,6 +101,24 @@ def test_only_one_server_serves_a_home(home: Home) -> None:
     home.start()
     second = subprocess.run([sys.executable, "-m", "lapis.server"], capture_output=True, timeout=30)
     assert second.returncode == 3
+
+
+def test_a_call_that_is_interrupted_while_its_server_starts_leaves_it_to_the_next_one_in_silence(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(url: str) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        patched.setattr(local_server, "_answers", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            local_server.ensure_server(home.settings)
+        gc.collect()  # with the exception goes what the call held
+    assert [str(each.message) for each in warned] == []
+    started_before = home.server_pid
+    local_server.ensure_server(home.settings)
+    assert started_before is not None and home.server_pid == started_before
 
 
 def test_a_port_that_is_taken_is_named(home: Home) -> None:

@@ -146,24 +146,26 @@ def _start(settings: Settings) -> dict[str, Any]:
     variables = server_python.environment(settings)
     process, began = _spawn(settings, command, variables, log_path)
     began_at, told = time.monotonic(), False
-    while time.monotonic() - began_at < _START_LIMIT:
-        about = running(settings)
-        if about is not None and _answers(about["url"]):
-            process.returncode = 0  # it is not ours to wait for, and Python need not warn that it lives on
-            return about
-        status = process.poll()
-        if status == _ALREADY_SERVED and about is None:  # another one starts, or was just leaving: then it is our turn
-            time.sleep(0.1)
-            process, began = _spawn(settings, command, variables, log_path)
-        elif status not in (None, _ALREADY_SERVED):
-            raise Unavailable(f"The local server could not start: {_tail(log_path, began)}{_advice(settings)}")
-        if not told and time.monotonic() - began_at > 3.0:
-            print(f"Lapis: starting the local server of {settings.home} ...", file=sys.stderr)
-            told = True
-        time.sleep(0.02)
-    raise Unavailable(
-        f"The local server of {settings.home} did not answer within {_START_LIMIT:.0f} s. Its log: {log_path}."
-    )
+    try:
+        while time.monotonic() - began_at < _START_LIMIT:
+            about = running(settings)
+            if about is not None and _answers(about["url"]):
+                return about
+            status = process.poll()
+            if status == _ALREADY_SERVED and about is None:
+                time.sleep(0.1)  # another one starts, or was just leaving: then it is our turn
+                process, began = _spawn(settings, command, variables, log_path)
+            elif status not in (None, _ALREADY_SERVED):
+                raise Unavailable(f"The local server could not start: {_tail(log_path, began)}{_advice(settings)}")
+            if not told and time.monotonic() - began_at > 3.0:
+                print(f"Lapis: starting the local server of {settings.home} ...", file=sys.stderr)
+                told = True
+            time.sleep(0.02)
+        raise Unavailable(
+            f"The local server of {settings.home} did not answer within {_START_LIMIT:.0f} s. Its log: {log_path}."
+        )
+    finally:
+        process.returncode = 0  # it is not ours to wait for, and Python need not warn that it lives on
 
 
 def _spawn(settings: Settings, command: list[str], variables: dict[str, str], log_path: str) -> tuple[Any, int]:
