@@ -59,9 +59,11 @@ def small_disk(megabytes: int) -> Iterator[SmallDisk]:
         point.rmdir()
 
 
-@contextlib.contextmanager
-def home_on_a_small_disk(megabytes: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Home, SmallDisk]]:
-    with small_disk(megabytes) as disk:
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[Home, SmallDisk]]:
+    """A home on a disk of 40 MB, whose owner works on another one."""
+    monkeypatch.chdir(tmp_path)
+    with small_disk(40) as disk:
         home = Home(disk.path / "home")
         home.path.mkdir()
         monkeypatch.setenv("LAPIS_HOME", str(home.path))

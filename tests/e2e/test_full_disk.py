@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ import pytest
 
 from azureml.core import Experiment, ScriptRunConfig, Workspace
 from lapis.testing import Home, until
-from tests.small_disk import SmallDisk, home_on_a_small_disk
+from tests.small_disk import SmallDisk, small
+
+__all__ = ["small"]  # the fixture
 
 # Goes on when the test has filled the disk, and leaves a mark on another one before it ends.
 WAIT = """
@@ -34,13 +36,6 @@ MATRIX = '{"class_labels": ["a"], "matrix": [[1]]}'
 
 
 @pytest.fixture
-def full(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[Home, SmallDisk]]:
-    monkeypatch.chdir(tmp_path)
-    with home_on_a_small_disk(40, monkeypatch) as made:
-        yield made
-
-
-@pytest.fixture
 def signs(tmp_path: Path) -> Path:
     (tmp_path / "signs").mkdir()
     return tmp_path / "signs"
@@ -48,9 +43,9 @@ def signs(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("code", "status", "reason"), [(0, "Completed", ""), (3, "Failed", "exit code 3")])
 def test_a_script_that_ends_on_a_full_disk_has_the_verdict_that_is_its_own(
-    code: int, status: str, reason: str, full: tuple[Home, SmallDisk], script: Callable[..., str], signs: Path
+    code: int, status: str, reason: str, small: tuple[Home, SmallDisk], script: Callable[..., str], signs: Path
 ) -> None:
-    home, disk = full
+    home, disk = small
     run = submitted(script(WAIT + f"tell('ending')\nos._exit({code})\n"), signs)
     until(lambda: (signs / "ready").exists())
     job = home.path / "work" / run.id
@@ -68,9 +63,9 @@ def test_a_script_that_ends_on_a_full_disk_has_the_verdict_that_is_its_own(
 
 
 def test_what_a_script_logs_on_a_full_disk_raises_nothing_and_arrives(
-    full: tuple[Home, SmallDisk], script: Callable[..., str], signs: Path
+    small: tuple[Home, SmallDisk], script: Callable[..., str], signs: Path
 ) -> None:
-    home, disk = full
+    home, disk = small
     code = (
         WAIT.replace('run.log("before", 1)\n', "")
         + f"for i in range(1000): run.log('x', i)\nrun.log_confusion_matrix('m', {MATRIX})\n"
@@ -90,9 +85,9 @@ def test_what_a_script_logs_on_a_full_disk_raises_nothing_and_arrives(
 
 @pytest.mark.parametrize("end", ["sys.exit(0)", "os.kill(os.getpid(), 9)"])
 def test_what_could_not_be_kept_until_the_end_is_told_in_the_verdict(
-    end: str, full: tuple[Home, SmallDisk], script: Callable[..., str], signs: Path
+    end: str, small: tuple[Home, SmallDisk], script: Callable[..., str], signs: Path
 ) -> None:
-    home, disk = full
+    home, disk = small
     patience = "from lapis.client import unwritten\nunwritten.PATIENCE = 0.2\n"
     code = patience + WAIT + f"for i in range(1000): run.log('x', i)\ntell('logged')\n{end}\n"
     run = submitted(script(code), signs)

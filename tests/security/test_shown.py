@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -13,23 +12,17 @@ import pytest
 
 from azureml.core import Environment, Experiment, ScriptRunConfig, Workspace
 from lapis.cli.__main__ import main
-from tests.needs import need
+from lapis.testing import until
 from tests.security.attack import Site, files_with
-from tests.server.browser import Browser
+from tests.server.browser import Browser, browser
+
+__all__ = ["browser"]  # the fixture
 
 PAYLOADS = [
     "<script>alert(1)</script>", "\"><img src=x onerror=alert(2)>", "javascript:alert(3)",
     "</script><svg onload=alert(4)>",
     "{{constructor.constructor('alert(5)')()}}", "'-alert(6)-'",
 ]  # fmt: skip
-
-
-@pytest.fixture
-def browser() -> Iterator[Browser]:
-    need("chromium", "chromium")
-    opened = Browser()
-    yield opened
-    opened.close()
 
 
 @pytest.mark.full
@@ -82,6 +75,7 @@ def test_class_21_a_secret_of_a_run_is_written_down_nowhere(site: Site, workspac
     config.run_config.environment_variables = {"SERVICE_PASSWORD": canary}
     run = Experiment(workspace, "secrets").submit(config)
     run.wait_for_completion()
+    until(lambda: not (site.home.path / "work" / run.id).exists())  # its agent's own folder, which goes with it
     assert files_with(site.home.path, canary.encode()) == []
     for path in (f"{site.api}/runs/{run.id}", f"{site.api}/environments/with-registry", f"{site.api}/environments",
                  f"/studio/{workspace._workspace_id}/runs/{run.id}"):  # fmt: skip

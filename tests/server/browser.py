@@ -9,8 +9,13 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from tests.needs import need
 
 _PATIENCE = 20.0
 _FLAGS = (
@@ -88,14 +93,17 @@ class Browser:
         return str(self.ask("document.body.innerText"))
 
     def complaints(self) -> list[str]:
-        """Errors that the page ran into, refusals of its content security policy among them."""
+        """Errors that the page ran into, refusals of its content security policy among them.
+
+        That a page was refused before its link had logged the browser in is none.
+        """
         found = []
         for event in self.events:
             if event["method"] == "Runtime.exceptionThrown":
                 found.append(str(event["params"]["exceptionDetails"]))
             if event["method"] == "Log.entryAdded" and event["params"]["entry"]["level"] == "error":
                 found.append(event["params"]["entry"]["text"] + " " + event["params"]["entry"].get("url", ""))
-        return found
+        return [text for text in found if "status of 401" not in text]
 
     def dialogs(self) -> list[str]:
         """What alert() and its like said: the sign that somebody's text was executed."""
@@ -142,3 +150,11 @@ class Browser:
         line, _, self._held = self._held.partition(b"\0")
         message: dict[str, Any] = json.loads(line)
         return message
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    need("chromium", "chromium")
+    opened = Browser()
+    yield opened
+    opened.close()

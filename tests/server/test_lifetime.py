@@ -8,10 +8,9 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,9 @@ from lapis.sdk.runs.experiment import Experiment
 from lapis.sdk.runs.run import Run
 from lapis.sdk.workspace.workspace import Workspace
 from lapis.testing import Home, until
-from tests.needs import lacking, need
+from tests.small_disk import SmallDisk, small
+
+__all__ = ["small"]  # the fixture
 
 
 def test_a_server_without_work_leaves_and_the_next_call_brings_it_back(
@@ -169,25 +170,10 @@ def test_an_interpreter_that_cannot_start_a_server_says_what_to_do(home: Home) -
     assert "environment could not be made" in said.stderr and "lapis prepare-server" in said.stderr
 
 
-@pytest.fixture
-def small_disk() -> Iterator[Path]:
-    """A file system of 24 MB of its own. Needs root, as CI has."""
-    folder = Path(tempfile.mkdtemp(prefix="lapis-disk-"))
-    if os.geteuid() != 0:
-        lacking("only root can mount a small disk")
-    need("mount", "mount")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(folder)], check=True)
-    yield folder
-    Home(folder).end()
-    subprocess.run(["umount", "-l", str(folder)], check=True)
-    folder.rmdir()
-
-
 def test_a_full_disk_is_named_and_nothing_is_lost_once_there_is_room(
-    small_disk: Path, monkeypatch: pytest.MonkeyPatch, script: Callable[..., str], tmp_path: Path
+    small: tuple[Home, SmallDisk], script: Callable[..., str], tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("LAPIS_HOME", str(small_disk))
-    monkeypatch.chdir(tmp_path)
+    _, disk = small
     gate = tmp_path / "gate"
     code = (
         "import os, time\nfrom azureml.core import Run\nrun = Run.get_context()\n"
@@ -196,23 +182,12 @@ def test_a_full_disk_is_named_and_nothing_is_lost_once_there_is_room(
     experiment = Experiment(Workspace.from_config(), "e")
     run = experiment.submit(ScriptRunConfig(script(code), "train.py"))
     until(lambda: run.get_status() == "Running" and run.get_metrics() == {"m": 1})
-    filler = small_disk / "filler"
-    with open(filler, "wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(b"\0" * 65536)
-        except OSError:
-            pass
-        try:
-            while True:
-                file.write(b"\0" * 512)
-        except OSError:
-            pass
+    disk.fill()
     big = tmp_path / "big.bin"
     big.write_bytes(os.urandom(1 << 20))
     with pytest.raises(Exception, match="(?i)disk.* full"):
         run.upload_file("outputs/big.bin", str(big))
-    filler.unlink()
+    disk.free()
     gate.touch()
     assert run.wait_for_completion()["status"] == "Completed"
     assert run.get_metrics() == {"m": [1, 2]}
@@ -220,15 +195,13 @@ def test_a_full_disk_is_named_and_nothing_is_lost_once_there_is_room(
     assert "outputs/big.bin" not in run.get_file_names()
 
 
-def test_a_home_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch, small_disk: Path) -> None:
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    try:
-        monkeypatch.setenv("LAPIS_HOME", str(small_disk / "home"))
+def test_a_home_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch, small: tuple[Home, SmallDisk]) -> None:
+    _, disk = small
+    with disk.read_only():
+        monkeypatch.setenv("LAPIS_HOME", str(disk.path / "other"))
         with pytest.raises(UserErrorException, match="cannot be written") as refused:
             Workspace.from_config()
         assert "LAPIS_HOME" in str(refused.value)
-    finally:
-        subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
 
 
 def test_a_database_that_cannot_be_read_is_named_and_left_alone(home: Home) -> None:

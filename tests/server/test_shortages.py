@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,9 @@ import pytest
 from azureml.core import Experiment, Run, ScriptRunConfig, Workspace
 from lapis.errors import AzureMLException, ServiceException, StorageFull
 from lapis.testing import Home, until
-from tests.small_disk import SmallDisk, home_on_a_small_disk
+from tests.small_disk import SmallDisk, small
 
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[Home, SmallDisk]]:
-    monkeypatch.chdir(tmp_path)
-    with home_on_a_small_disk(40, monkeypatch) as made:
-        yield made
+__all__ = ["small"]  # the fixture
 
 
 @pytest.fixture
