@@ -1,15 +1,36 @@
-"""Which runs somebody looks for."""
+"""Which runs somebody looks for, and in which order."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from lapis.errors import UserErrorException
+
+MAXIMIZE, MINIMIZE = "maximize", "minimize"
+
+
+class Bound(NamedTuple):
+    """What a run's best value of a metric has to be: the greatest of it where more is asked for, else the least."""
+
+    metric: str
+    sign: str  # >, >=, <, <=
+    number: float
+
+    @property
+    def goal(self) -> str:
+        return MAXIMIZE if self.sign.startswith(">") else MINIMIZE
+
+    def __str__(self) -> str:
+        return f"{self.metric}{self.sign}{self.number!r}"
 
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Every field that is set narrows; the newest come first unless `oldest_first`."""
+    """Every field that is set narrows; the newest come first unless `oldest_first`, or the best `best_by` a metric."""
 
-    workspace_id: str | None = None
+    workspace_id: str
     experiment: str | None = None
     parent_id: str | None = None
     root_id: str | None = None
@@ -19,7 +40,25 @@ class RunFilter:
     target: str | None = None
     tags: tuple[tuple[str, str | None], ...] = ()  # None: any value
     properties: tuple[tuple[str, str | None], ...] = ()
+    bounds: tuple[Bound, ...] = ()
     archived: bool | None = False  # None: both
     oldest_first: bool = False
     best_by: tuple[str, str] | None = None  # (metric, "maximize" | "minimize")
     services: bool = False  # the runs that services live in too
+
+
+_BOUND = re.compile(r"\s*(?P<metric>.+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<number>[^<>=]+)")
+
+
+def parse_bound(text: str) -> Bound:
+    """`accuracy>=0.9`, as users write it."""
+    found = _BOUND.fullmatch(text)
+    try:
+        if found is not None:
+            return Bound(found["metric"], found["sign"], float(found["number"]))
+    except ValueError:
+        pass
+    raise UserErrorException(
+        f"{text!r} does not compare a metric with a number. Write its name, one of > >= < <=, and the number, as in "
+        "'accuracy>=0.9'."
+    )

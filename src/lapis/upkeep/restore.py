@@ -13,6 +13,7 @@ from contextlib import ExitStack, closing
 from typing import BinaryIO, NamedTuple
 
 from lapis.domain import run as rules
+from lapis.domain import standing
 from lapis.domain.run import RunRecord, RunState
 from lapis.errors import Conflict, UserErrorException
 from lapis.machine.commands import Tell, silent
@@ -122,6 +123,8 @@ def _end_what_was_under_way(path: str) -> int:
                 "UPDATE runs SET state = ?, ended = 1, minded = NULL, body = ? WHERE pk = ?",
                 (ended["state"], json.dumps(body), row["pk"]),
             )
+            if "standing" in row.keys():  # a backup of an earlier release has none yet
+                database.execute(f"UPDATE runs SET standing = {standing.SQL} WHERE pk = ?", (row["pk"],))
         database.commit()
     return len(rows)
 

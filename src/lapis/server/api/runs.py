@@ -15,11 +15,11 @@ from lapis.domain.changes import RunChange, checked_as
 from lapis.domain.limits import PAGE
 from lapis.domain.report import check_report
 from lapis.domain.run import parse_label
-from lapis.domain.run_filter import RunFilter
+from lapis.domain.run_filter import RunFilter, parse_bound
 from lapis.errors import UserErrorException
 from lapis.server.api.repeats import whole
 from lapis.server.api.request import Asked, TheControl, answer, make_router
-from lapis.server.control.bounds import Filters, Number, Offset, Seconds
+from lapis.server.control.bounds import Filters, Name, Number, Offset, Seconds
 from lapis.server.control.guard import Guarded
 from lapis.server.control.runs import NewRun
 
@@ -53,11 +53,12 @@ def find(
     oldest_first: bool = False,
     maximize: str | None = None,
     minimize: str | None = None,
+    where: Annotated[Filters | None, Query()] = None,
     limit: Annotated[int, Query(ge=1, le=PAGE)] = 100,
-    cursor: Number | None = None,
+    cursor: Name | None = None,
 ) -> Response:
     best = ("maximize", maximize) if maximize else ("minimize", minimize) if minimize else None
-    where = RunFilter(
+    wanted = RunFilter(
         workspace_id=workspace_id,
         experiment=experiment,
         parent_id=parent,
@@ -69,9 +70,10 @@ def find(
         properties=tuple(parse_label(text) for text in property or ()),
         archived=archived,
         oldest_first=oldest_first,
+        bounds=tuple(parse_bound(text) for text in where or ()),
         best_by=(best[1], best[0]) if best and best[1] else None,
     )
-    found, more = control.runs.find(where, limit, cursor)
+    found, more = control.runs.find(wanted, limit, cursor)
     return answer({"runs": [control.run_views.of(run) for run in found], "cursor": more})
 
 

@@ -291,7 +291,7 @@ class Runs:
     def get(self, workspace_id: str, run_id: str) -> RunRecord:
         return self._fresh(self._stores.runs.get(workspace_id, run_id))
 
-    def find(self, where: RunFilter, limit: int, cursor: int | None) -> tuple[list[RunRecord], int | None]:
+    def find(self, where: RunFilter, limit: int, cursor: str | None) -> tuple[list[RunRecord], str | None]:
         """A page. `states` are those that users see, and two of them stand in no column."""
         if not where.states:
             found, more = self._stores.runs.find(where, limit, cursor)

@@ -136,7 +136,7 @@ class Upkeep:
             "SELECT json_extract(body, '$.run_id') AS run FROM assets WHERE kind = 'model'"
         )}  # fmt: skip
         kept |= {row["id"] for row in view.execute(
-            "SELECT id FROM runs JOIN run_labels ON run_pk = pk WHERE kind = 't' AND key = ?", (KEEP,)
+            "SELECT id FROM runs WHERE json_type(body, ?) IS NOT NULL", (f"$.tags.{KEEP}",)
         )}  # fmt: skip
         families: dict[tuple[str, str], list[sqlite3.Row]] = {}
         for row in view.execute(

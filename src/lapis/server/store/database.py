@@ -16,7 +16,7 @@ from lapis.errors import AzureMLException, Conflict, StorageFull
 from lapis.machine import on_disk
 
 _DAMAGE = ("malformed", "is not a database", "database corruption", "unsupported file format")  # SQLite's words
-HEAD = "0007"  # the newest migration; a test holds it equal to Alembic's own idea
+HEAD = "0008"  # the newest migration; a test holds it equal to Alembic's own idea
 
 
 class Database:
@@ -43,6 +43,7 @@ class Database:
         )
         event.listen(self._engine, "connect", _configure)
         self._upgrade()
+        self._forget_statistics()
         on_disk.settle(os.path.dirname(path))
 
     @contextmanager
@@ -134,6 +135,18 @@ class Database:
         with self.write() as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
+
+    def _forget_statistics(self) -> None:
+        """Somebody may have said ANALYZE when there were few runs: SQLite would go through all of the many of today.
+
+        Without statistics it takes every table for a large one, and seeks.
+        """
+        with self.read() as connection:
+            there = connection.execute(text("SELECT name FROM sqlite_master WHERE name LIKE 'sqlite_stat%'")).all()
+        if there:
+            with self.write() as connection:
+                for row in there:
+                    connection.execute(text(f"DROP TABLE {row.name}"))
 
     def _version(self) -> str | None:
         with self.read() as connection:

@@ -32,6 +32,11 @@ class Prepared:
         cursor.execute(self._words or self._put(connection), values)
         return map(self._row._make, cursor)
 
+    def tuples(self, connection: Connection, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        cursor = connection.connection.cursor()
+        cursor.execute(self._words or self._put(connection), values)
+        return list(cursor.fetchall())
+
     def first(self, connection: Connection, values: Mapping[str, Any]) -> Any:
         """The first row, or None."""
         return next(self.each(connection, values), None)

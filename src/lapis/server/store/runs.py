@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
-    Select,
     and_,
     bindparam,
     delete,
-    exists,
     func,
     insert,
     literal_column,
@@ -27,9 +26,13 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.run_filter import RunFilter
 from lapis.domain.service import SERVICE_RUN
+from lapis.domain.standing import place, standing
 from lapis.errors import Conflict, NotFound
+from lapis.server.store import run_marks
 from lapis.server.store.database import Database
 from lapis.server.store.prepared import Prepared
+from lapis.server.store.ranking import rank
+from lapis.server.store.run_lists import RunLists, cursor_of
 from lapis.server.store.tables import (
     experiments,
     journals,
@@ -37,11 +40,10 @@ from lapis.server.store.tables import (
     metric_series,
     run_assets,
     run_files,
-    run_labels,
     runs,
 )
 
-_FEW = 500  # runs: as many are looked up one by one
+_AT_ONCE = 1000  # runs that are read together
 
 
 class Queued(NamedTuple):
@@ -102,41 +104,34 @@ class RunStore:
         added = _INSERT.first(connection, dict(_to_row(run), experiment_pk=home.pk))
         if added is None:
             raise _Known(run)
-        _write_labels(connection, added.pk, run)
+        run_marks.write(connection, added.pk, set(), run_marks.of_run(run, home.pk))
         return run
 
     def get(self, workspace_id: str, run_id: str) -> RunRecord:
         with self._database.read() as connection:
             return _to_record(_found(_ONE.first(connection, {"w": workspace_id, "r": run_id}), run_id))
 
-    def find(self, where: RunFilter, limit: int, cursor: int | None = None) -> tuple[list[RunRecord], int | None]:
+    def find(self, where: RunFilter, limit: int, cursor: str | None = None) -> tuple[list[RunRecord], str | None]:
         """A page, and the cursor of the next page or None. Never reads metric points."""
-        query = self._among_few(where, _select(where))
-        if where.best_by is None:
-            query = query.order_by(runs.c.pk if where.oldest_first else runs.c.pk.desc())
-            if cursor is not None:
-                query = query.where(runs.c.pk > cursor if where.oldest_first else runs.c.pk < cursor)
         with self._database.read() as connection:
-            rows = connection.execute(query.limit(limit + 1)).all()
-        page = rows[:limit]
-        more = page[-1].pk if len(rows) > limit and where.best_by is None else None
-        return [_to_record(row) for row in page], more
-
-    def _among_few(self, where: RunFilter, query: Select[Any]) -> Select[Any]:
-        """Of few runs with a rare label those are looked at, and not all runs whether they have it."""
-        for kind, labels in (("t", where.tags), ("p", where.properties)):
-            for key, value in labels:
-                mine = [run_labels.c.kind == kind, run_labels.c.key == key]
-                mine += [run_labels.c.value == value] if value is not None else []
-                with self._database.read() as connection:
-                    few = connection.execute(select(run_labels.c.run_pk).where(*mine).limit(_FEW + 1)).scalars().all()
-                if len(few) <= _FEW:
-                    return query.where(runs.c.pk.in_(few))
-        return query
+            home = _home(connection, where)
+            if where.experiment is not None and home is None:
+                return [], None
+            keys = RunLists(connection, where, home).page(limit + 1, cursor)
+            page = keys[:limit]
+            rows = connection.execute(select(runs).where(runs.c.pk.in_([key[-1] for key in page]))).all()
+        found, things = {row.pk: _to_record(row) for row in rows}, run_marks.asked(where)
+        records = [found[key[-1]] for key in page if key[-1] in found]
+        more = cursor_of(page[-1]) if len(keys) > limit else None
+        return [run for run in records if run_marks.has(run, things)], more
 
     def find_all(self, where: RunFilter) -> list[RunRecord]:
-        with self._database.read() as connection:
-            return [_to_record(row) for row in connection.execute(_select(where).order_by(runs.c.pk))]
+        """The oldest first."""
+        found, cursor = self.find(replace(where, oldest_first=True), _AT_ONCE)
+        while cursor is not None:
+            page, cursor = self.find(replace(where, oldest_first=True), _AT_ONCE, cursor)
+            found += page
+        return found
 
     def children(self, workspace_id: str, run_id: str) -> list[RunRecord]:
         """Those directly below, oldest first."""
@@ -206,10 +201,7 @@ class RunStore:
             if after == before:
                 return before
             after = after._replace(revision=before.revision + 1)
-            _REPLACE.run(connection, [dict(_to_row(after), which=row.pk)])
-            if (after.tags, after.properties) != (before.tags, before.properties):
-                connection.execute(delete(run_labels).where(run_labels.c.run_pk == row.pk))
-                _write_labels(connection, row.pk, after)
+            _put(connection, row, before, after)
             return after
 
     def heard(self, workspace_id: str, run_id: str, at: float) -> None:
@@ -227,9 +219,11 @@ class RunStore:
 def remove_runs(connection: Connection, which: ColumnElement[bool]) -> None:
     """Remove runs with all that hangs on them. Their blobs stay: other runs may share them."""
     mine = select(runs.c.pk).where(which)
+    for row in connection.execute(select(runs).where(which)).yield_per(_AT_ONCE):
+        run_marks.write(connection, row.pk, run_marks.of_run(_to_record(row), row.experiment_pk), set())
     series = select(metric_series.c.pk).where(metric_series.c.run_pk.in_(mine))
     connection.execute(delete(metric_blocks).where(metric_blocks.c.series_pk.in_(series)))
-    for table in (metric_series, journals, run_files, run_labels, run_assets):
+    for table in (metric_series, journals, run_files, run_assets):
         connection.execute(delete(table).where(table.c.run_pk.in_(mine)))
     connection.execute(delete(runs).where(which))
 
@@ -247,43 +241,11 @@ def _found(row: Row[Any] | None, run_id: str) -> Row[Any]:
     return row
 
 
-def _select(where: RunFilter) -> Select[Any]:
-    query = select(runs)
-    if where.workspace_id is not None:
-        query = query.where(runs.c.workspace_id == where.workspace_id)
-    if where.experiment is not None:
-        home = select(experiments.c.pk).where(experiments.c.name == where.experiment)
-        if where.workspace_id is not None:
-            home = home.where(experiments.c.workspace_id == where.workspace_id)
-        column = runs.c.experiment_pk if where.best_by is None else metric_series.c.experiment_pk  # where the order is
-        query = query.where(column == home.scalar_subquery())
-    if where.parent_id is not None:
-        query = query.where(runs.c.parent_id == where.parent_id)
-    if where.root_id is not None:
-        query = query.where(runs.c.root_id == where.root_id)
-    if where.roots_only:
-        query = query.where(runs.c.parent_id.is_(None))
-    if where.type is not None:
-        query = query.where(runs.c.type == where.type)
-    elif not where.services:
-        query = query.where(or_(runs.c.type.is_(None), runs.c.type != SERVICE_RUN))
-    if where.target is not None:
-        query = query.where(runs.c.target == where.target)
-    if where.states:
-        query = query.where(runs.c.state.in_(where.states))
-    if where.archived is not None:
-        query = query.where(runs.c.archived_at.is_not(None) if where.archived else runs.c.archived_at.is_(None))
-    for kind, labels in (("t", where.tags), ("p", where.properties)):
-        for key, value in labels:
-            label = and_(run_labels.c.run_pk == runs.c.pk, run_labels.c.kind == kind, run_labels.c.key == key)
-            query = query.where(exists().where(label if value is None else and_(label, run_labels.c.value == value)))
-    if where.best_by is not None:
-        name, goal = where.best_by
-        best = metric_series.c.greatest if goal == "maximize" else metric_series.c.least
-        query = query.join(metric_series, metric_series.c.run_pk == runs.c.pk)
-        query = query.where(metric_series.c.name == name, best.is_not(None))
-        query = query.order_by(best.desc() if goal == "maximize" else best)
-    return query
+def _home(connection: Connection, where: RunFilter) -> int | None:
+    if where.experiment is None:
+        return None
+    row = _EXPERIMENT.first(connection, {"w": where.workspace_id, "n": where.experiment})
+    return None if row is None else int(row.pk)
 
 
 _QUEUED = (
@@ -297,7 +259,8 @@ _MINDED = select(runs).where(runs.c.minded == bindparam("how")).order_by(runs.c.
 
 _COLUMNS = ("workspace_id", "id", "parent_id", "root_id", "type", "target", "created_at",
             "archived_at", "last_heard", "revision")  # fmt: skip
-_WRITTEN = (*_COLUMNS, "state", "ended", "minded", "body")
+_WRITTEN = (*_COLUMNS, "state", "ended", "minded", "standing", "body")
+_STANDS = ("archived_at", "state", "ended", "minded", "standing")  # of those that change, the ones in some index
 _ONE = Prepared(select(runs).where(runs.c.workspace_id == bindparam("w"), runs.c.id == bindparam("r")))
 _CHILDREN = Prepared(
     select(runs).where(runs.c.workspace_id == bindparam("w"), runs.c.parent_id == bindparam("r")).order_by(runs.c.pk)
@@ -315,7 +278,24 @@ _COUNT_UP = Prepared(
     .returning(experiments.c.pk, experiments.c.runs)
 )
 _INSERT = Prepared(upsert(runs).on_conflict_do_nothing().returning(runs.c.pk), (*_WRITTEN, "experiment_pk"))
-_REPLACE = Prepared(update(runs).where(runs.c.pk == bindparam("which")), _WRITTEN)
+_NOTE = Prepared(update(runs).where(runs.c.pk == bindparam("which")), ("last_heard", "revision", "body"))
+_MOVE = Prepared(update(runs).where(runs.c.pk == bindparam("which")), ("last_heard", "revision", "body", *_STANDS))
+_EXPERIMENT = Prepared(
+    select(experiments.c.pk).where(experiments.c.workspace_id == bindparam("w"), experiments.c.name == bindparam("n"))
+)
+
+
+def _put(connection: Connection, row: Any, before: RunRecord, after: RunRecord) -> None:
+    """Keep what became of a run. An index is written for every column named, though its value stay the same."""
+    written = _to_row(after)
+    moved = any(written[name] != getattr(row, name) for name in _STANDS)
+    names = ("last_heard", "revision", "body", *(_STANDS if moved else ()))
+    (_MOVE if moved else _NOTE).run(connection, [dict({name: written[name] for name in names}, which=row.pk)])
+    if moved and after.ended and written["standing"] != row.standing:
+        rank(connection, after.workspace_id, row.pk, written["standing"])
+    if (before.tags, before.properties, place(before)) != (after.tags, after.properties, place(after)):
+        old, new = (run_marks.of_run(run, row.experiment_pk) for run in (before, after))
+        run_marks.write(connection, row.pk, old, new)
 
 
 def _to_row(run: RunRecord) -> dict[str, Any]:
@@ -324,6 +304,7 @@ def _to_row(run: RunRecord) -> dict[str, Any]:
     row["state"] = body.pop("state")
     row["ended"] = int(run.ended)
     row["minded"] = _why_minded(run)
+    row["standing"] = standing(run)
     row["body"] = json.dumps(body, separators=(",", ":"))
     return row
 
@@ -344,13 +325,3 @@ def _to_record(row: Row[Any]) -> RunRecord:
     body = json.loads(row.body)
     body.update({name: getattr(row, name) for name in _COLUMNS}, state=row.state)
     return RunRecord.from_json(body)
-
-
-def _write_labels(connection: Connection, run_pk: int, run: RunRecord) -> None:
-    rows = [
-        {"run_pk": run_pk, "kind": kind, "key": key[:255], "value": value}
-        for kind, labels in (("t", run.tags), ("p", run.properties))
-        for key, value in labels.items()
-    ]
-    if rows:
-        connection.execute(insert(run_labels), rows)

@@ -64,11 +64,11 @@ runs = Table(
     Column("last_heard", Float),
     Column("revision", Integer, nullable=False),
     Column("body", Text, nullable=False),
+    Column("standing", Integer, nullable=False, server_default="0"),  # domain/standing.py
     UniqueConstraint("workspace_id", "id"),
-    Index("runs_by_experiment", "experiment_pk", "pk"),
-    # in SQLite every index ends in the row's number, so that the newest of a workspace come in order
-    Index("runs_by_workspace", "workspace_id"),
-    Index("runs_by_state", "workspace_id", "state"),
+    # in SQLite every index ends in the row's number, so that those of one standing come in order
+    Index("runs_of_workspace", "workspace_id", "standing"),
+    Index("runs_of_experiment", "experiment_pk", "standing"),
 )
 
 # Partial, so that a run that has no parent, or has ended, costs them nothing.
@@ -77,15 +77,13 @@ Index("runs_by_root", runs.c.root_id, sqlite_where=runs.c.root_id.is_not(None))
 Index("runs_by_minded", runs.c.minded, sqlite_where=runs.c.minded.is_not(None))
 Index("runs_not_ended", runs.c.ended, sqlite_where=runs.c.ended == 0)
 
-# Tags and properties, as an index for filters; what is shown comes from the run's body.
-run_labels = Table(
-    "run_labels",
+# What else runs are looked for by, each a number (run_marks.py). No foreign key: it would look through all of them.
+run_marks = Table(
+    "run_marks",
     metadata,
-    Column("run_pk", _KEY, ForeignKey("runs.pk"), primary_key=True),
-    Column("kind", String(1), primary_key=True),  # t: tag, p: property
-    Column("key", String(255), primary_key=True),
-    Column("value", Text),
-    Index("run_labels_by_key", "kind", "key", "value"),
+    Column("mark", BigInteger, primary_key=True, autoincrement=False),
+    Column("run_pk", _KEY, primary_key=True),
+    sqlite_with_rowid=False,
 )
 
 run_files = Table(
@@ -112,11 +110,20 @@ metric_series = Table(
     Column("last", Float),
     Column("least", Float),
     Column("greatest", Float),
+    # these two are set when the run has ended: only then its values are ranked among others
+    Column("workspace_pk", _KEY),
+    Column("standing", Integer),
     UniqueConstraint("run_pk", "name"),
-    # the best of a metric, in order; the experiment is in it, so that runs of others are passed over without a look
-    Index("metric_series_by_least", "name", "least", "experiment_pk"),
-    Index("metric_series_by_greatest", "name", "greatest", "experiment_pk"),
 )
+# The best of a metric, in order. While a run goes on its values change, so its series cost the ranking nothing.
+for _home in ("workspace", "experiment"):
+    for _value in ("least", "greatest"):
+        Index(
+            f"{_value}_of_{_home}",
+            *(metric_series.c[name] for name in (f"{_home}_pk", "name", "standing", _value, "run_pk")),
+            sqlite_where=metric_series.c.standing.is_not(None),
+        )
+Index("series_not_ranked", metric_series.c.name, sqlite_where=metric_series.c.standing.is_(None))
 
 # The points, many of one series in a row, as columns that `lapis.domain.columns` packs: docs/decisions/0028. What most
 # readers leave alone comes last, so that it is not read.

@@ -16,7 +16,7 @@ from fastapi.routing import APIRoute
 from lapis.domain.run_filter import RunFilter
 from lapis.errors import AzureMLException, NotFound, UserErrorException, WorkspaceException, to_wire
 from lapis.server.api.request import TheControl
-from lapis.server.control.bounds import Number, Offset, Seconds
+from lapis.server.control.bounds import Name, Offset, Seconds
 from lapis.server.control.guard import Guarded
 from lapis.server.studio import exhibits, rendering, views
 from lapis.server.studio.rendering import HEADERS, STATIC, data, page
@@ -68,7 +68,7 @@ def static(name: str) -> Response:
 
 
 @router.get("/{workspace_id}/runs")
-def runs(control: TheControl, workspace_id: str, experiment: str = "", cursor: Number | None = None) -> Response:
+def runs(control: TheControl, workspace_id: str, experiment: str = "", cursor: Name | None = None) -> Response:
     workspace = control.workspaces.get(workspace_id)
     where = RunFilter(workspace_id=workspace_id, experiment=experiment or None, roots_only=True)
     found, more = control.runs.find(where, _PER_PAGE, cursor)
