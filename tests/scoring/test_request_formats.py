@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 import pytest
 
-from lapis.scoring import request_formats
+from lapis.scoring import number_rows, request_formats
 from lapis.scoring.request_formats import Answer, parse, render
 from lapis.scoring.runtimes import onnx as onnx_runtime
 from lapis.scoring.tensors import Arrays, BadRequest, Runtime, Tensor
@@ -278,6 +278,22 @@ def test_numbers_that_would_change_are_refused(two: Runtime) -> None:
     assert "give each by its name" in refused(two, {"instances": [[1, 2]]})
     huge = refused(two, {"inputs": {"a": [[2**70, 2]], "b": [[1, 2]]}})
     assert huge.endswith("Expected inputs: 'a' (int64, shape [any, 2]), 'b' (int64, shape [any, 2]).")
+
+
+NUMBERS = ([[1, 2], [3, -4]], [[0.1, 1e-40], [3.4e38, -0.0]], [[1, 0.5]], [[2.5, True]], [[2**40, 7]], [[1.0, 2.0]])
+
+
+@pytest.mark.parametrize("values", NUMBERS, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+def test_rows_of_plain_numbers_are_the_array_that_they_are_the_long_way(values: Any, dtype: str) -> None:
+    quick = number_rows.array_of(values, Tensor("x", dtype, (None, 2)))
+    try:
+        slow = request_formats._cast(values, dtype)
+    except ValueError:
+        assert quick is None
+        return
+    assert quick is None or (quick.dtype == slow.dtype and quick.tolist() == slow.tolist())
+    assert quick is not None or dtype.startswith("int"), "fractions that are whole, as 1.0, go the long way"
 
 
 def test_protobuf_is_told_to_come_as_json(digits: Runtime) -> None:

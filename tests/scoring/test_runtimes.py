@@ -23,7 +23,7 @@ def test_an_onnx_file_tells_what_goes_in_and_what_comes_out(tmp_path: Path) -> N
     runtime = onnx_runtime.load(str(tmp_path))
     assert runtime.inputs == [Tensor("pixels", "float32", (None, 4))]
     assert runtime.outputs == [Tensor("digits", "float32", (None, 3))]
-    assert runtime.batches and list(runtime.signatures) == ["serving_default"]
+    assert runtime.together == 64 and list(runtime.signatures) == ["serving_default"]
 
 
 def test_a_converted_file_knows_every_name_of_its_signature(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ class Counted(Runtime):
 
     def __init__(self, inner: Runtime) -> None:
         super().__init__(inner.signatures, inner.default)
-        self.inner, self.calls = inner, 0
+        self.inner, self.calls, self.together = inner, 0, inner.together
 
     def run(self, signature: str, inputs: Arrays) -> Arrays:
         self.calls += 1
@@ -78,7 +78,22 @@ def test_requests_that_wait_together_are_one_call(tmp_path: Path) -> None:
     together = run_together(runtime, requests)
     assert runtime.calls == 1
     for one, all_at_once in zip(alone, together, strict=True):
-        assert numpy.allclose(one, all_at_once["digits"], atol=1e-6)
+        assert one.tobytes() == all_at_once["digits"].tobytes(), "who else asks changes no bit of an answer"
+
+
+def test_a_call_has_not_more_rows_than_are_known_to_be_the_same_together(tmp_path: Path) -> None:
+    runtime = Counted(onnx_runtime.load(str(models.linear(tmp_path / "digits.onnx", WEIGHTS))))
+    runtime.together = 4
+    found = run_together(runtime, [rows(runtime, *[[1, 2, 3, float(n)]] * n) for n in (1, 3, 2, 9, 2)])
+    assert runtime.calls == 3 and [len(each["digits"]) for each in found] == [1, 3, 2, 9, 2]
+
+
+def test_rows_that_look_at_each_other_are_never_joined(tmp_path: Path) -> None:
+    runtime = Counted(onnx_runtime.load(str(models.scaled(tmp_path / "scaled.onnx"))))
+    assert runtime.together == 1
+    asked = [rows(runtime, [1, 2, 3]), rows(runtime, [4, 5, 6])]
+    assert [each["y"].tolist() for each in run_together(runtime, asked)] == [[[0, 0, 0]], [[0, 0, 0]]]
+    assert runtime.calls == 2
 
 
 def test_a_model_of_a_fixed_number_of_rows_is_called_for_each(tmp_path: Path) -> None:
@@ -94,6 +109,7 @@ class Moody(Runtime):
         super().__init__(
             {"serving_default": ([Tensor("x", "any", None)], [Tensor("y", "any", None)])}, "serving_default"
         )
+        self.together = 64
 
     def run(self, signature: str, inputs: Arrays) -> Arrays:
         if (inputs["x"] < 0).any():

@@ -39,6 +39,16 @@ def sum_and_flag(path: Path) -> Path:
     )
 
 
+def scaled(path: Path) -> Path:
+    """`y` = `x` less the mean of all its rows: (rows, 3) -> (rows, 3), and no row is for itself."""
+    nodes = [
+        helper.make_node("ReduceMean", ["x"], ["mean"], axes=[0], keepdims=1),
+        helper.make_node("Sub", ["x", "mean"], ["y"]),
+    ]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", 3]) for name in "xy"]
+    return _save(path, nodes, ends[:1], ends[1:])
+
+
 def echo(path: Path) -> Path:
     """Text in, the same text out."""
     ends = [helper.make_tensor_value_info(name, TensorProto.STRING, ["rows"]) for name in ("text", "said")]

@@ -28,6 +28,7 @@ def run(data):
         open(asked["wait"] + ".begun", "a").write("%d %s\\n" % (os.getpid(), asked.get("name")))
         while not os.path.exists(asked["wait"]):
             time.sleep(0.005)
+    time.sleep(asked.get("take", 0))
     if asked.get("spin"):
         open(asked["spin"], "w").close()
         while True:
@@ -146,6 +147,16 @@ def test_a_run_that_takes_too_long_is_a_504_and_the_worker_lives_on(tmp_path: Pa
         assert answer.status in (504, 500) and "1 seconds" in answer.message
         assert service.ask({}).json["pid"] == before[0]
         assert "TimeoutError: run() took more than 1 seconds" in service.log
+
+
+def test_the_time_of_each_request_begins_with_it(tmp_path: Path) -> None:
+    """And not with the one for which the clock was set first."""
+    with serving(tmp_path, SCRIPT, limits={"seconds": 1}) as service:
+        assert [service.ask({"take": 0.4}).status for _ in range(4)] == [200] * 4
+        answer = service.ask({"spin": str(tmp_path / "spins")})
+        assert answer.status in (504, 500) and "1 seconds" in answer.message
+        until(lambda: "TimeoutError: run() took more than 1 seconds" in service.log)
+        assert service.log.count("Traceback") == 1
 
 
 def test_a_worker_that_cannot_be_brought_back_is_replaced(tmp_path: Path) -> None:

@@ -96,6 +96,7 @@ class Line:
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self._incoming = Incoming()
+        self._buffer = memoryview(bytearray(_PIECE))  # one for all: a new one as large for each costs more than reading
 
     def receive(self, seconds: float | None = None) -> list[tuple[int, int, bytes]] | None:
         """Every frame that is there, after waiting for one, at most `seconds`; None when the front is gone."""
@@ -103,12 +104,12 @@ class Line:
             if seconds is not None and not select.select([self._socket], [], [], seconds)[0]:
                 return []
             try:
-                piece = self._socket.recv(_PIECE)
+                size = self._socket.recv_into(self._buffer)
             except (ConnectionResetError, BrokenPipeError):
                 return None
-            if not piece:
+            if not size:
                 return None
-            found = self._incoming.feed(piece)
+            found = self._incoming.feed(bytes(self._buffer[:size]))
             if found:
                 return found
 

@@ -26,6 +26,7 @@ class NoCode:
         self._formats, self._tensors = request_formats, tensors
         self._runtime = runtime
         self.model = request_formats.metadata(runtime, model)
+        self.together: int = runtime.together
 
     def swagger(self, service: str) -> dict[str, Any]:
         from lapis.scoring import swagger
@@ -38,9 +39,8 @@ class NoCode:
         found: list[Any] = [self._parsed(meta, body) for meta, body in requests]
         asked = [each for each in found if not isinstance(each, Answer)]
         results = iter(self._tensors.run_together(self._runtime, asked))
-        answers = [each if isinstance(each, Answer) else self._rendered(each, next(results)) for each in found]
-        seconds = time.perf_counter() - began
-        return [each._replace(seconds=seconds) for each in answers]
+        seconds = time.perf_counter() - began  # what comes after it is only written down
+        return [each if isinstance(each, Answer) else self._rendered(each, next(results), seconds) for each in found]
 
     def _parsed(self, meta: bytes, body: bytes) -> Any:
         try:
@@ -54,17 +54,17 @@ class NoCode:
             traceback.print_exc()
             return failure(f"The request could not be read: {type(error).__name__}: {error}")
 
-    def _rendered(self, request: Any, outputs: Any) -> Answer:
+    def _rendered(self, request: Any, outputs: Any, seconds: float) -> Answer:
         try:
             if isinstance(outputs, Exception):
                 raise outputs
             body = self._formats.render(request, outputs)
-            return Answer(200, _lines(body.headers), body)
+            return Answer(200, _lines(body.headers), body, seconds)
         except self._tensors.BadRequest as error:
             return refusal(400, error.message)
         except Exception as error:
             traceback.print_exception(type(error), error, error.__traceback__)
-            return failure(f"The model raised {type(error).__name__}: {' '.join(str(error).split())[:300]}")
+            return failure(f"The model raised {type(error).__name__}: {' '.join(str(error).split())[:300]}", seconds)
 
 
 def load(runtime: str, model: str, sample: str | None, name: str) -> NoCode:

@@ -20,6 +20,7 @@ from typing import Any, Callable, NamedTuple, Sequence
 
 import numpy
 
+from lapis.scoring import number_rows
 from lapis.scoring.tensors import Arrays, BadRequest, Runtime, Tensor
 
 try:
@@ -435,6 +436,10 @@ def _arrays(columns: dict[str, Any], runtime: Runtime, signature: str) -> Arrays
         tensor = expected.get(name)
         if tensor is None:
             raise BadRequest(f"There is no input '{name}'. {_expected(runtime, signature)}")
+        quick = number_rows.array_of(values, tensor)
+        if quick is not None:
+            found[name] = quick
+            continue
         try:
             found[name] = _cast(values, tensor.dtype)
         except (ValueError, TypeError, OverflowError) as error:
@@ -444,16 +449,17 @@ def _arrays(columns: dict[str, Any], runtime: Runtime, signature: str) -> Arrays
 
 def _checked(arrays: Arrays, runtime: Runtime, signature: str) -> Arrays:
     """All inputs are there, none that the model does not have, and each has its type and shape."""
-    expected = {each.name: each for each in runtime.signatures[signature][0]}
+    inputs = runtime.signatures[signature][0]
     for name in arrays:
-        if name not in expected:
+        if not any(name == each.name for each in inputs):
             raise BadRequest(f"There is no input '{name}'. {_expected(runtime, signature)}")
     found = {}
-    for name, tensor in expected.items():
+    for tensor in inputs:
+        name = tensor.name
         if name not in arrays:
             raise BadRequest(f"Input '{name}' is missing. {_expected(runtime, signature)}")
         array = arrays[name]
-        if tensor.dtype not in ("any", "string") and array.dtype.name != tensor.dtype:
+        if tensor.dtype not in ("any", "string") and array.dtype != tensor.dtype:
             if array.dtype == object or not numpy.can_cast(array.dtype, tensor.dtype, "safe"):
                 raise BadRequest(f"Input '{name}' is {_type_name(array)}. {_expected(runtime, signature)}")
             array = array.astype(tensor.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 import numpy
@@ -39,6 +40,7 @@ class Runtime:
     platform = ""  # as the Open Inference Protocol names it
     methods: Sequence[str] = ()  # of an estimator: each is a signature
     columns: list[str] | None = None  # the names of the features, where rows may be given as objects
+    together = 1  # rows that one call may have of several requests: so many got the answers that each gets alone
 
     def __init__(self, signatures: Signatures, default: str) -> None:
         self.signatures = signatures
@@ -52,13 +54,6 @@ class Runtime:
     def outputs(self) -> list[Tensor]:
         return self.signatures[self.default][1]
 
-    @property
-    def batches(self) -> bool:
-        """Whether requests may be joined along the first dimension: it is free in all that goes in and comes out."""
-        return all(
-            _first_is_free(each) for signature in self.signatures.values() for side in signature for each in side
-        )
-
     def run(self, signature: str, inputs: Arrays) -> Arrays:
         raise NotImplementedError
 
@@ -69,6 +64,8 @@ def run_together(runtime: Runtime, requests: Sequence[Any]) -> list[Any]:
     A request has `signature`, `inputs` and `rows`. What goes wrong in a call of many is tried again one by one, so that
     no request fails for another's fault.
     """
+    if len(requests) == 1:
+        return [_alone(runtime, requests[0])]
     answers: list[Any] = [None] * len(requests)
     for members in _alike(runtime, requests):
         together = _joined(runtime, [requests[at] for at in members]) if len(members) > 1 else None
@@ -77,19 +74,24 @@ def run_together(runtime: Runtime, requests: Sequence[Any]) -> list[Any]:
     return answers
 
 
-def _first_is_free(tensor: Tensor) -> bool:
-    return tensor.shape is None or (len(tensor.shape) > 0 and tensor.shape[0] is None)
-
-
 def _alike(runtime: Runtime, requests: Sequence[Any]) -> list[list[int]]:
-    """The places of requests that can be joined: the same signature, and the same shapes but for the rows."""
-    if not runtime.batches:
-        return [[at] for at in range(len(requests))]
-    groups: dict[Any, list[int]] = {}
+    """The places of requests that can be joined: the same signature and shapes, and not more rows than may be."""
+    groups: list[list[int]] = []
+    open_groups: dict[Any, tuple[list[int], int]] = {}  # by what they have in common: the last of them, and its rows
     for at, request in enumerate(requests):
-        shapes = tuple(sorted((name, each.dtype.str, each.shape[1:]) for name, each in request.inputs.items()))
-        groups.setdefault((request.signature, shapes) if request.rows else at, []).append(at)
-    return list(groups.values())
+        rows, members = request.rows, [at]
+        if not 0 < rows < runtime.together:
+            groups.append(members)
+            continue
+        key = (request.signature, *[(name, each.dtype, each.shape[1:]) for name, each in request.inputs.items()])
+        last, held = open_groups.get(key, (members, 0))
+        if last is not members and held + rows <= runtime.together:
+            last.append(at)
+            open_groups[key] = last, held + rows
+        else:
+            groups.append(members)
+            open_groups[key] = members, rows
+    return groups
 
 
 def _joined(runtime: Runtime, requests: Sequence[Any]) -> list[Arrays] | None:
@@ -100,12 +102,11 @@ def _joined(runtime: Runtime, requests: Sequence[Any]) -> list[Arrays] | None:
         outputs = runtime.run(first.signature, inputs)
     except Exception:
         return None
-    rows = [each.rows for each in requests]
-    if any(not numpy.ndim(each) or len(each) != sum(rows) for each in outputs.values()):
+    ends = list(accumulate([each.rows for each in requests]))
+    if any(not numpy.ndim(each) or len(each) != ends[-1] for each in outputs.values()):
         return None
-    ends = numpy.cumsum(rows)
     return [
-        {name: each[end - count : end] for name, each in outputs.items()} for count, end in zip(rows, ends.tolist())
+        {name: each[end - request.rows : end] for name, each in outputs.items()} for request, end in zip(requests, ends)
     ]
 
 

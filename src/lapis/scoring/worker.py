@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 import traceback
 from collections import deque
 from typing import Any, Deque, Tuple
@@ -104,30 +105,42 @@ def _answer_one_by_one(line: frames.Line, loaded: Any, seconds: float) -> None:
 
 
 class _Alarm:
-    """Raises in run() when it takes too long, so that the log shows where, and the worker lives on."""
+    """Raises in run() when it takes too long, so that the log shows where, and the worker lives on.
+
+    The clock is set once for many requests: when it rings for one that has ended, it is set for the one that runs.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._armed = False
+        self._until: float | None = None  # when what runs now has taken too long
+        self._set = False
         signal.signal(signal.SIGALRM, self._ring)
 
     def answer(self, loaded: Any, meta: bytes, body: bytes) -> Answer:
         try:
-            self._armed = True
-            signal.setitimer(signal.ITIMER_REAL, self._seconds)
+            self._until = time.monotonic() + self._seconds
+            if not self._set:
+                self._set = True
+                signal.setitimer(signal.ITIMER_REAL, self._seconds)
             try:
                 answer: Answer = loaded.answer(meta, body)
                 return answer
             finally:
-                self._armed = False
-                signal.setitimer(signal.ITIMER_REAL, 0)
+                self._until = None
         except TimeoutError as error:  # just after run() had returned
             return failure(str(error))
 
     def _ring(self, *_: Any) -> None:
-        if self._armed:
-            self._armed = False
-            raise TimeoutError(f"run() took more than {self._seconds:g} seconds")
+        self._set = False
+        if self._until is None:
+            return
+        left = self._until - time.monotonic()
+        if left > 0:
+            self._set = True
+            signal.setitimer(signal.ITIMER_REAL, left)
+            return
+        self._until = None
+        raise TimeoutError(f"run() took more than {self._seconds:g} seconds")
 
 
 def _answer_in_threads(line: frames.Line, loaded: Any, concurrent: int) -> None:
@@ -147,8 +160,9 @@ def _answer_in_threads(line: frames.Line, loaded: Any, concurrent: int) -> None:
 
 
 def _answer_together(line: frames.Line, loaded: Any, batch: dict[str, Any]) -> None:
-    """All that waits, up to the largest batch; with `wait_ms` a little longer for more to come."""
-    largest, patience = max(1, int(batch["largest"])), batch.get("wait_ms", 0) / 1000
+    """All that waits, up to the largest batch; with `wait_ms` a little longer for more to come. A model that does not
+    answer rows together as it does alone is asked for one request after the other."""
+    largest, patience = max(1, min(int(batch["largest"]), loaded.together)), batch.get("wait_ms", 0) / 1000
     pending: Pending = deque()
     while True:
         if not pending and not _take(line, pending, None):

@@ -23,6 +23,8 @@ STUCK_GRACE = 2.0  # seconds after its time limit in which a worker may still co
 SETTLED = 60.0  # seconds after which a worker's death is no longer a failure to start
 LONGEST_BACKOFF = 30.0  # seconds until the next try where workers cannot start,
 LONGEST_PAUSE = 1.0  # and where they start, and die of what they are asked
+AHEAD_SECONDS = 0.01  # of work that a worker holds beside what it is at: it need not wait where the front has to,
+MOST_AHEAD, FEW_AHEAD = 32, 4  # and so many requests at most: of the only worker, and of one of several
 _LARGE = 1 << 16
 
 STARTING, READY, STOPPING, GONE = "starting", "ready", "stopping", "gone"
@@ -349,7 +351,8 @@ class Replicas:
         """How many requests it may have at once: a quick one gets the next while it works on the last."""
         if self.description.no_code:
             return 2 * self.description.batch.largest
-        ahead = 4 if replica.mean < 0.002 else 1 if replica.mean < 0.02 else 0
+        most = MOST_AHEAD if len(self.ready) == 1 else FEW_AHEAD  # another may be free before it is
+        ahead = min(most, int(AHEAD_SECONDS / max(replica.mean, 1e-6)))
         return self.description.replicas.concurrent_per_replica + ahead
 
     def _at_once(self) -> int:

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from lapis.errors import UserErrorException
 from lapis.scoring.runtimes import keras_files
-from lapis.scoring.runtimes.ready import answer_once, only_file
+from lapis.scoring.runtimes.ready import make_ready, only_file
 from lapis.scoring.tensors import Arrays, BadRequest, Runtime, Tensor
 
 ENDINGS = (".h5", ".hdf5", ".keras")
@@ -19,7 +19,7 @@ ENDINGS = (".h5", ".hdf5", ".keras")
 def load(model: str, sample: str | None = None) -> Runtime:
     tf.compat.v1.enable_eager_execution()  # TensorFlow 1.15 can, and 2 does anyway
     runtime = _Keras(read(only_file(model, ENDINGS, "A Keras model")))
-    answer_once(runtime, sample)
+    make_ready(runtime, sample)
     return runtime
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 import onnxruntime
 
-from lapis.scoring.runtimes.ready import answer_once, only_file
+from lapis.scoring.runtimes.ready import make_ready, only_file
 from lapis.scoring.tensors import SIGNATURES, Arrays, BadRequest, Runtime, Tensor
 
 _TYPES = {
@@ -20,7 +20,7 @@ _TYPES = {
 
 def load(model: str, sample: str | None = None) -> Runtime:
     runtime = _Onnx(_session(only_file(model, [".onnx"], "An ONNX model")))
-    answer_once(runtime, sample)
+    make_ready(runtime, sample)
     return runtime
 
 

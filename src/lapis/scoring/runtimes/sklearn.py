@@ -9,7 +9,7 @@ import joblib
 import numpy
 
 from lapis.errors import UserErrorException
-from lapis.scoring.runtimes.ready import answer_once, only_file
+from lapis.scoring.runtimes.ready import make_ready, only_file
 from lapis.scoring.tensors import Arrays, BadRequest, Runtime, Tensor
 
 ENDINGS = (".pkl", ".pickle", ".joblib", ".sav", ".dill")
@@ -20,7 +20,7 @@ _METHODS = ("predict_proba", "predict", "predict_log_proba", "decision_function"
 def load(model: str, sample: str | None = None) -> Runtime:
     path = only_file(model, ENDINGS, "A scikit-learn model")
     runtime = _Estimator(_stored(path), path)
-    answer_once(runtime, sample)
+    make_ready(runtime, sample)
     return runtime
 
 

@@ -9,7 +9,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # its greetings do not belon
 import tensorflow as tf
 
 from lapis.errors import ModelNotFoundException
-from lapis.scoring.runtimes.ready import SAVED_MODEL_FILES, answer_once, saved_model_folder
+from lapis.scoring.runtimes.ready import SAVED_MODEL_FILES, make_ready, saved_model_folder
 from lapis.scoring.tensors import Arrays, BadRequest, Runtime, Signatures, Tensor
 
 _NOT_FOR_REQUESTS = "__saved_model"  # how TensorFlow's own entries begin
@@ -22,7 +22,7 @@ def load(model: str, sample: str | None = None) -> Runtime:
     tags = list(graph.meta_info_def.tags)
     kind = _InSession if tf.__version__.startswith("1.") else _Functions
     runtime = kind(folder, tags, graph, signatures, default)
-    answer_once(runtime, sample)
+    make_ready(runtime, sample)
     return runtime
 
 
