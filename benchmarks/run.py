@@ -24,6 +24,7 @@ SECTIONS = (
     "log_call",
     "create_runs",
     "ingest",
+    "metrics",
     "submit",
     "many_runs",
     "search",

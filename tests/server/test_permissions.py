@@ -147,6 +147,7 @@ ROUTES: dict[tuple[str, str], tuple[set[str], Any]] = {
     ("GET", RUN + "/datasets"): (READERS, None),
     ("GET", RUN + "/descendants"): (READERS, None),
     ("GET", RUN + "/metrics"): (READERS, None),
+    ("GET", RUN + "/values"): (READERS, None),
     ("GET", RUN + "/trials"): (READERS, None),
     ("GET", RUN + "/summaries"): (READERS, None),
     ("GET", RUN + "/curve?name=x"): (READERS, None),

@@ -490,6 +490,9 @@ class Run(RunFiles, RunMetrics, RunFamily):
     def _call(self, method: str, suffix: str = "", body: Any = None, **more: Any) -> Any:
         return self._client.call(method, self._base + suffix, body, **more)
 
+    def _download(self, suffix: str, write: Callable[[bytes], Any], query: dict[str, Any]) -> None:
+        self._client.download(self._base + suffix, write, query)
+
     def _refresh(self) -> dict[str, Any]:
         view: dict[str, Any] = self._call("GET")
         self._view = view

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import time
 
+from lapis.domain import metric_stream
 from lapis.domain import metrics as rules
 from lapis.errors import UserErrorException
 from lapis.later import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Callable
 
     from lapis.client.recording import Recorder
 
@@ -24,7 +25,7 @@ class RunMetrics:
         """The recorder, and this run's id if the recorder is an ancestor's."""
         raise NotImplementedError
 
-    def _call(self, method: str, suffix: str = "", body: Any = None, **more: Any) -> Any:
+    def _download(self, suffix: str, write: Callable[[bytes], Any], query: dict[str, Any]) -> None:
         raise NotImplementedError
 
     def log(self, name: str, value: Any, description: str = "", step: int | None = None) -> None:
@@ -90,8 +91,9 @@ class RunMetrics:
         """All that was logged: one value or a list of them, rows as columns. With `recursive`, by run id."""
         self.flush()
         wanted = getattr(run_type, "RUN_TYPE", run_type)
-        query = {"name": name, "recursive": recursive, "type": wanted}
-        found: dict[str, dict[str, Any]] = self._call("GET", "/metrics", query=query)["metrics"]
+        values = metric_stream.Reader()
+        self._download("/values", values.feed, {"name": name, "recursive": recursive, "type": wanted})
+        found = values.metrics()
         if populate:
             found = {run_id: {k: self._populated(v) for k, v in values.items()} for run_id, values in found.items()}
         return found if recursive else found.get(self._run_id, {})

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Body, Query, Response
 from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import StreamingResponse
 from pydantic import TypeAdapter
 
 from lapis.domain import frames, strict_json
@@ -147,6 +148,20 @@ def metrics(
     type: str | None = None,
 ) -> Response:
     return answer({"metrics": control.runs.metrics(workspace_id, run_id, name, recursive, type)})
+
+
+@router.get("/{run_id}/values")
+def values(
+    control: TheControl,
+    workspace_id: str,
+    run_id: str,
+    name: str | None = None,
+    recursive: bool = False,
+    type: str | None = None,
+) -> Response:
+    """The same as it is stored, which goes out as it is read: however much it is, little of it is in memory."""
+    pieces = control.runs.values(workspace_id, run_id, name, recursive, type)
+    return StreamingResponse(pieces, media_type="application/octet-stream")
 
 
 @router.get("/{run_id}/trials")

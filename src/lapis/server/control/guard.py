@@ -142,6 +142,7 @@ TABLE: Mapping[Callable[..., Any], Right] = {
     Runs.descendants: read,
     Runs.follow: read,
     Runs.metrics: read,
+    Runs.values: read,
     Runs.log_length: read,
     Runs.change: change_run,
     Runs.start: change_run,

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Annotated, Any
 
 from pydantic import PlainValidator
 
-from lapis.domain import delivery, limits
+from lapis.domain import delivery, limits, metric_stream
 from lapis.domain import run as rules
 from lapis.domain.data import NEEDED_FOR_TABLES, cannot_read_tables
 from lapis.domain.environment import called
 from lapis.domain.job import Job, Mpi, Search, WantedEnvironment
 from lapis.domain.launch import Owner
 from lapis.domain.log_names import STD_LOG, rank_of
-from lapis.domain.metrics import assemble
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.run_file import stored_beside
 from lapis.domain.run_filter import RunFilter
@@ -524,10 +524,22 @@ class Runs:
     def metrics(
         self, workspace_id: str, run_id: str, name: str | None, recursive: bool, type: str | None
     ) -> dict[str, Any]:
+        """What `Run.get_metrics` gives, by run: all in memory, for clients of the first release."""
+        reader = metric_stream.Reader()
+        for piece in self.values(workspace_id, run_id, name, recursive, type):
+            reader.feed(piece)
+        return reader.metrics()
+
+    def values(
+        self, workspace_id: str, run_id: str, name: str | None, recursive: bool, type: str | None
+    ) -> Iterator[bytes]:
+        """All that was logged to a run, and with `recursive` to those below it, as `domain/metric_stream.py` says."""
         run = self.get(workspace_id, run_id)
         runs = [run, *(self.descendants(workspace_id, run_id) if recursive else [])]
         ids = [each.id for each in runs if type is None or each.type == type]
-        return {key: assemble(points) for key, points in self._stores.metrics.points(workspace_id, ids, name).items()}
+        stretches = self._stores.metrics.values(workspace_id, ids, name)
+        pieces = (b"".join(metric_stream.stretch(*each) for each in some) for some in stretches)
+        return chain([metric_stream.opening(ids)], pieces)
 
     def log_length(self, workspace_id: str, run_id: str, name: str) -> int:
         try:

@@ -7,10 +7,12 @@ the database for it, and one that logs thousands at once makes a row of thousand
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, case, func, insert, literal_column, select
+from sqlalchemy import Connection, bindparam, case, func, literal_column, select
+from sqlalchemy.dialects.sqlite import insert
 
 from lapis.domain.columns import pack, unpack
 from lapis.domain.metrics import SCALAR, number_of
@@ -92,11 +94,21 @@ def values(
 
 def numbers_of(values: Sequence[Any]) -> Sequence[float]:
     """Those of the values that can be drawn and compared."""
-    kinds = set(map(type, values))
-    if kinds == {float}:
+    if isinstance(values, array):
+        values = values.tolist()
+    if set(map(type, values)) == {float}:
         total = sum(values)
         return values if total == total else [value for value in values if value == value]  # not NaN
     return [number for number in map(number_of, values) if number is not None]
+
+
+def drawable(span: Span) -> Span:
+    """With those of its points that are numbers."""
+    numbers = numbers_of(span.values)
+    if len(numbers) == len(span.values):
+        return span._replace(values=numbers)
+    points = points_to_draw(span)
+    return Span(span.kind, [p[2] for p in points], [p[0] for p in points], [p[1] for p in points])
 
 
 def peaks(connection: Connection, series_pk: int, end: int) -> Iterator[list[tuple[float, int | None, float]]]:
@@ -146,4 +158,9 @@ _VALUES = Prepared(
     .where(metric_blocks.c.start >= bindparam("start"), metric_blocks.c.start < bindparam("end"))
     .order_by(metric_blocks.c.start)
 )
-_PUT = Prepared(insert(metric_blocks).prefix_with("OR REPLACE"))
+_GROWN = ("points", "peaks", "value", "at", "step")
+_PUT = Prepared(
+    insert(metric_blocks).on_conflict_do_update(
+        index_elements=["series_pk", "start"], set_={name: insert(metric_blocks).excluded[name] for name in _GROWN}
+    )
+)

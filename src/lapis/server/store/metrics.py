@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -165,31 +166,26 @@ class MetricStore:
 
 
 def _of_points(spans: Iterable[blocks.Span], most: int) -> list[tuple[float, int | None, float]]:
-    times: list[float] = []
-    steps: list[int | None] = []
+    drawn = [blocks.drawable(span) for span in spans]
     numbers: list[float] = []
-    for span in spans:
-        plain = blocks.numbers_of(span.values)
-        if len(plain) == len(span.values):
-            times += span.times
-            steps += span.steps
-            numbers += plain
-        else:
-            for at, step, number in blocks.points_to_draw(span):
-                times.append(at)
-                steps.append(step)
-                numbers.append(number)
-    return [(times[i], steps[i], numbers[i]) for i in thinned(numbers, most)]
+    for span in drawn:
+        numbers += span.values
+    chosen, found, before = thinned(numbers, most), [], 0
+    for span in drawn:  # only of those that are chosen is it asked when they were logged
+        until = before + len(span.values)
+        mine = chosen[bisect_left(chosen, before) : bisect_left(chosen, until)]
+        found += [(span.times[i - before], span.steps[i - before], numbers[i]) for i in mine]
+        before = until
+    return found
 
 
 def _of_peaks(connection: Connection, series: Any, most: int) -> list[tuple[float, int | None, float]]:
-    ends = ((0, 1), (series.points - 1, series.points))
-    first, last = (
-        [point for span in blocks.spans(connection, series.pk, *end) for point in blocks.points_to_draw(span)]
-        for end in ends
-    )
     inner = [point for part in blocks.peaks(connection, series.pk, series.points) for point in part]
-    points = [*first, *(point for point in inner if point not in (*first, *last)), *last]
+    first, last = (
+        [point for span in blocks.spans(connection, series.pk, at, at + 1) for point in blocks.points_to_draw(span)]
+        for at in (0, series.points - 1)
+    )
+    points = [*first, *inner[inner[:1] == first : len(inner) - (inner[-1:] == last)], *last]
     return [points[i] for i in thinned([number for _, _, number in points], most)]
 
 

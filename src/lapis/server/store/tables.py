@@ -138,7 +138,6 @@ metric_blocks = Table(
     Column("value", LargeBinary, nullable=False),
     Column("at", LargeBinary, nullable=False),
     Column("step", LargeBinary, nullable=False),
-    sqlite_with_rowid=False,
 )
 
 # How far each journal has been taken up, in the same transaction as its points: nothing twice, nothing lost.

@@ -102,8 +102,7 @@ def read(control: Guarded, workspace_id: str, run_id: str, file: RunFile, start:
 
 def curve(control: Guarded, workspace_id: str, run_id: str, name: str) -> dict[str, Any]:
     """A series to draw, in ascending order of x; `x_is` says what x counts."""
-    series = control.metrics.summaries(workspace_id, run_id)
-    found = next((each for each in series if each["name"] == name), None)
+    found = next(iter(control.metrics.of_runs(workspace_id, [run_id], name)[run_id]), None)
     if found is None:
         raise NotFound(f"Run {run_id} has no metric named '{name}'.")
     if found["kind"] == LIST:

@@ -37,7 +37,6 @@ def upgrade() -> None:
             sa.Column("value", sa.LargeBinary, nullable=False),
             sa.Column("at", sa.LargeBinary, nullable=False),
             sa.Column("step", sa.LargeBinary, nullable=False),
-            sqlite_with_rowid=False,
         )
     driver: Any = connection.connection
     since = 0
