@@ -1,4 +1,4 @@
-"""Starting the local server: in a new home, which makes the database, and in one that was used before."""
+"""The local server: from nothing to its first answer, in a new home and in a used one; what it takes at rest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from home import Home
 from measure import Asked, Clock, Figure, Options, Reading, alone, family_cpu
 from servers import free_port
 
+from lapis.client import local_server
+
 ROUNDS = 5
+IDLE_SECONDS = 60.0
+# A client's first call with no server there: what a user waits for.
+_ASK = "from lapis.client import local_server; local_server.client().call('GET', '/workspaces')"
 _HELLO = """
 import sys, uvicorn
 from fastapi import FastAPI
@@ -30,12 +35,12 @@ def measure(options: Options) -> list[Figure]:
     warm: list[Clock] = []
     hello: list[Clock] = []
     with Home() as home:
-        home.start()  # byte code and page cache are warm from here on
+        _ask()  # byte code and page cache are warm from here on
     for _ in range(ROUNDS):
         with Home() as home:
             for clocks in (cold, warm):
                 with Clock(family_cpu) as clock:
-                    home.start()
+                    _ask()
                 clocks.append(clock)
                 home.stop()
             hello.append(_until_it_listens([sys.executable, "-c", _HELLO], home.work))
@@ -50,7 +55,38 @@ def measure(options: Options) -> list[Figure]:
             command = [options.peers, "-m", "mlflow", "server", "--workers", "1", "--port"]
             mlflow = _until_it_listens(command, home.work, peers.environment(str(home.work)))
         readings.append(Reading("MLflow server, home used before", [mlflow.wall], [mlflow.cpu]))
-    return [Figure("start of the local server", "s", readings, Asked(most=1.5))]
+    started = Figure("from no server to a client's first answer", "s", readings, Asked(most=0.6))
+    return [started, *_at_rest()]
+
+
+def _ask() -> None:
+    subprocess.run([sys.executable, "-c", _ASK], check=True)
+
+
+def _at_rest() -> list[Figure]:
+    with Home() as home:
+        home.start()
+        about = local_server.running(home.settings)
+        assert about is not None
+        pid = int(about["pid"])
+        time.sleep(5.0)  # what it does after its start is done
+        before = _cpu_of(pid)
+        time.sleep(IDLE_SECONDS)
+        used, memory = (_cpu_of(pid) - before) * 60 / IDLE_SECONDS, _memory_of(pid)
+    return [
+        Figure("CPU of a server at rest, a minute", "s", [Reading("Lapis", [used])], Asked(most=0.0005 * 60)),
+        Figure("memory of a server at rest", "MB", [Reading("Lapis", [memory])], Asked(most=80)),
+    ]
+
+
+def _cpu_of(pid: int) -> float:
+    """Seconds, to the nanosecond: the ticks of /proc/<pid>/stat are too coarse for so little."""
+    return sum(int(task.read_text().split()[0]) for task in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+
+
+def _memory_of(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1e3
 
 
 def _until_it_listens(command: list[str], folder: Path, env: dict[str, str] | None = None) -> Clock:

@@ -15,16 +15,13 @@ import threading
 import time
 from dataclasses import replace
 from types import FrameType
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from lapis.domain import settings as settings_module
 from lapis.domain.settings import Settings
 from lapis.errors import AzureMLException, UserErrorException
 from lapis.machine import json_files, listening, processes
 from lapis.version import VERSION
-
-if TYPE_CHECKING:  # late: whoever lost the race for the home need not pay for it
-    from lapis.server.control.lifetime import Lifetime
 
 _SECRETS = ("token", "secrets.key", "logins.json")
 ALREADY_SERVED = 3  # exit status: another server has this home
@@ -66,12 +63,17 @@ def serve(settings: Settings) -> int:
 
     from lapis.server.app import make_app, make_system
     from lapis.server.connections import BoundedProtocol
+    from lapis.server.rest import Server, leave_in_time
 
-    def leave() -> None:
-        server.should_exit = True
+    system = make_system(settings, url, time.time, lambda: server.leave())
+    lifetime = system.control.lifetime
 
-    system = make_system(settings, url, time.time, leave)
-    app = make_app(system, settings.host, ready=lambda: _publish(settings, url))
+    def ready() -> None:
+        lifetime.asked()  # from here on it can be
+        _publish(settings, url)
+        threading.Thread(target=leave_in_time, args=(lifetime, lock, settings.idle_seconds), daemon=True).start()
+
+    app = make_app(system, settings.host, ready)
     config = uvicorn.Config(
         app,
         http=BoundedProtocol,
@@ -84,8 +86,7 @@ def serve(settings: Settings) -> int:
         proxy_headers=False,
         lifespan="on",
     )
-    server = uvicorn.Server(config)
-    lifetime = system.control.lifetime
+    server = Server(config)
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         lifetime.stop()
@@ -93,9 +94,6 @@ def serve(settings: Settings) -> int:
     # uvicorn would install handlers of its own and raise the signal again at the end; we just leave
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)
-    threading.Thread(target=_leave_when_home_is_gone, args=(lifetime, lock), daemon=True).start()
-    if settings.idle_seconds > 0:
-        threading.Thread(target=_leave_when_idle, args=(lifetime, settings.idle_seconds), daemon=True).start()
     import asyncio
 
     runner = asyncio.Runner(loop_factory=config.get_loop_factory())
@@ -192,25 +190,6 @@ def _withdraw(settings: Settings) -> None:
         os.remove(settings.address_file)
     except FileNotFoundError:
         pass
-
-
-def _leave_when_idle(lifetime: Lifetime, seconds: float) -> None:
-    while not lifetime.stopping.wait(min(1.0, seconds / 4)):
-        if lifetime.idle_for(seconds):
-            lifetime.stop()
-
-
-def _leave_when_home_is_gone(lifetime: Lifetime, lock: IO[str]) -> None:
-    """Somebody removed the folder: what is served here is not there any more, and another server may have the place."""
-    mine = os.fstat(lock.fileno()).st_ino
-    while not lifetime.stopping.wait(2.0):
-        try:
-            there = os.stat(lock.name).st_ino == mine
-        except OSError:
-            there = False
-        if not there:
-            lifetime.stop()
-            return
 
 
 if __name__ == "__main__":

@@ -193,6 +193,10 @@ class Computes:
     def clusters(self) -> list[Asset]:
         return self._stores.assets.of_kind(COMPUTE)
 
+    def has_nodes(self, asset: Asset) -> bool:
+        """Whether it has nodes, which may be idle for long enough, or die; or lacks some that it should always have."""
+        return bool(_nodes(asset)) or bool(asset.body.get("min_nodes"))
+
     def engine(self, asset: Asset) -> Engine:
         return self._fleet.engine(asset.body["engine"], asset.body["settings"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -56,6 +57,13 @@ class Lifetime:
     def asked(self) -> None:
         """Somebody asked for something just now."""
         self._last_request = time.monotonic()
+
+    def seconds_until_idle(self, seconds: float) -> float:
+        """Before then there is no use in asking whether it is idle for so long; 0 is for ever."""
+        if seconds <= 0:
+            return math.inf
+        left = self._last_request + seconds - time.monotonic()
+        return left + 0.01 if left > 0 else seconds / 4  # something is to be looked after: then it ends when that does
 
     def idle_for(self, seconds: float) -> bool:
         """Whether nobody asked for so long, and there is nothing to look after."""

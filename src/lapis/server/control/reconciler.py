@@ -39,6 +39,8 @@ from lapis.server.store.runs import Queued
 MOST_LAUNCHES = 10  # an agent that dies at once, again and again, will not do better the next time
 LAST_LAUNCHES = 3  # of agents that only bring in what is there, when the run's processes have been ended
 _OWNED_EVERY = 1.0  # seconds between looks at whose processes are gone
+_UNDER_WAY = 1.0  # seconds between passes while something is that tells nobody of its end: a process, a node
+_AT_REST = 60.0  # and while nothing is: whatever begins wakes us
 RETRIES = "lapis.retries"
 HARD_AFTER = 15.0  # seconds that a cancelled run has to go by itself
 DELIVER_WITHIN = 3600.0  # and its agent to bring in what it wrote, once its processes have ended
@@ -88,6 +90,7 @@ class Reconciler:
         self._troubled: dict[str, str] = {}  # by run: why it could not be minded, as the log has it
         self._host = socket.gethostname()
         self._owned_seen = 0.0
+        self._any_owned = False
         self._thread = threading.Thread(target=self._loop, name="reconciler", daemon=True)
         events.on_work(self._wake.set)
 
@@ -111,28 +114,35 @@ class Reconciler:
 
     def _loop(self) -> None:
         self._fleet.warm()
+        under_way = True
         while not self._stopping:
-            self._wake.wait(timeout=1.0)
+            self._wake.wait(_UNDER_WAY if under_way else _AT_REST)
             self._wake.clear()
             if not self._stopping:
-                self.one_pass()
+                under_way = self.one_pass()
 
-    def one_pass(self) -> None:
+    def one_pass(self) -> bool:
+        """Whether the next one should be soon, though nobody asks for it."""
         try:
             launched = self._stores.runs.launched()
             self._mind_launched(launched)
             if self._steady() - self._owned_seen > _OWNED_EVERY:
                 self._owned_seen = self._steady()
-                self._mind_interactive(self._stores.runs.owned())
-            self._keeper.look_after()
-            self._mind_building(self._stores.runs.building())
+                owned = self._stores.runs.owned()
+                self._any_owned = bool(owned)
+                self._mind_interactive(owned)
+            services = self._keeper.look_after()
+            building = self._stores.runs.building()
+            self._mind_building(building)
             queued = self._stores.runs.queued()
+            going = bool(launched or queued or building or services or self._any_owned)
             self._forget_ended({run.id for run in launched} | {run.id for run in queued})
-            self._serve(queued, launched)
+            return self._serve(queued, launched) or going or bool(self._tracked)
         except AzureMLException as error:  # a full disk, say: the next pass tries again
             _log.error("A pass was cut short: %s", error.message)
         except Exception:
             _log.exception("A pass was cut short")
+        return True
 
     # -- launched runs
 
@@ -303,8 +313,8 @@ class Reconciler:
 
     # -- queued runs
 
-    def _serve(self, queued: list[Queued], launched: list[RunRecord]) -> None:
-        """Each target has a queue of its own.
+    def _serve(self, queued: list[Queued], launched: list[RunRecord]) -> bool:
+        """Each target has a queue of its own. Whether one of them has nodes, or should.
 
         A server killed right after a launch leaves a run without a handle, which may run already: launching it again
         finds its agents.
@@ -318,6 +328,7 @@ class Reconciler:
             [run for run in queued if (run.workspace_id, run.target) not in clusters],
             [run for run in launched if (run.workspace_id, run.target) not in clusters],
         )
+        return any(self._computes.has_nodes(each) for each in clusters.values())
 
     def _serve_cluster(self, cluster: Asset, queued: list[Queued], launched: list[RunRecord]) -> None:
         """Give nodes to runs, in their order; bring up what is lacking and let go what has been idle for long."""

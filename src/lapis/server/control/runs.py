@@ -146,7 +146,7 @@ class Runs:
         for run in runs:
             if run.job is not None and run.job.environment is not None:
                 self._tell_environment(run, run.job.environment)
-        if any(run.job is not None for run in runs):
+        if any(run.job is not None or run.owner is not None for run in runs):
             self._events.wake()
 
     def _begin(self, by: Actor, workspace_id: str, new: NewRun) -> RunRecord:

@@ -47,12 +47,15 @@ class ServiceKeeper:
         self._sockets = os.path.join(home, "services")
         self._steady = steady
 
-    def look_after(self) -> None:
-        for service in self._stores.services.all():
+    def look_after(self) -> bool:
+        """Whether there are any."""
+        services = self._stores.services.all()
+        for service in services:
             try:
                 self._look_after(service)
             except Exception:
                 _log.exception("Service '%s' could not be looked after", service.name)
+        return bool(services)
 
     def _look_after(self, service: ServiceRecord) -> None:
         if service.deleting:
