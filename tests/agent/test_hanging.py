@@ -53,8 +53,7 @@ def test_a_crew_whose_processes_have_ended_does_not_hang(tmp_path: Path) -> None
     ends = member(tmp_path, "ends", "pass")
     crew = Crew([ends])
     crew.start()
-    while ends.ended() is None:
-        crew.wait(0.1)
+    until(lambda: ends.ended() is not None)
     watch = SilenceWatch(crew, str(tmp_path / "journal.jsonl"), after=1.0, now=0.0)
     watch.look(now=10.0)
     watch.look(now=20.0)

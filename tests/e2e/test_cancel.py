@@ -40,7 +40,7 @@ def test_a_run_that_is_being_cancelled_is_found_by_that(submit: Submit, tmp_path
     stubborn = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SLEEP
     run = submit(stubborn, arguments=[tmp_path / "begun"])
     until_written(tmp_path / "begun")
-    assert [each.id for each in Run.list(run.experiment, status="Running")] == [run.id]
+    until(lambda: [each.id for each in Run.list(run.experiment, status="Running")] == [run.id])
     run.cancel()
     assert [each.id for each in Run.list(run.experiment, status="CancelRequested")] == [run.id]
     assert list(Run.list(run.experiment, status="Running")) == []

@@ -17,7 +17,7 @@ from lapis.engines.base import Engine, JobSpec, JobState
 from lapis.engines.local import LocalEngine
 from lapis.errors import ComputeTargetException
 from lapis.machine import processes
-from lapis.testing import until_written
+from lapis.testing import until, until_written
 from lapis.testing.engine_contract import EngineContract
 
 
@@ -52,6 +52,35 @@ class TestLocal(EngineContract):
         for handle in (first, second):
             engine.stop(handle, hard=True)
         engine.close()
+
+    def test_agents_are_forked_ahead_each_for_one_job_and_go_with_the_fork_server(
+        self, tmp_path: Path, job: JobSpec
+    ) -> None:
+        engine = LocalEngine(str(tmp_path / "work"))
+        first = engine.launch(job)
+        assert engine._fork_server is not None
+        fork_server = engine._fork_server.pid
+        until(lambda: len(_agents_below(fork_server)) == 2)
+        ahead = _agents_below(fork_server) - {first["agents"][0]["pid"]}
+        second = engine.launch(JobSpec("run-2", job.work))
+        assert {second["agents"][0]["pid"]} == ahead
+        until(lambda: len(_agents_below(fork_server)) == 3)
+        waiting = processes.below(fork_server)
+        for handle in (first, second):
+            engine.stop(handle, hard=True)
+        engine.close()
+        until(lambda: not any(processes.started(pid) for pid in waiting))
+
+
+def _agents_below(fork_server: int) -> set[int]:
+    return {pid for pid in processes.below(fork_server) if _parent(pid) == fork_server}
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    except FileNotFoundError:
+        return 0
 
 
 def test_an_unknown_engine_is_named_with_the_known_ones() -> None:

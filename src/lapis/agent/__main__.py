@@ -16,44 +16,36 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from math import inf
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from lapis.agent import (
-    data,
-    distributed,
-    environment,
-    forward,
-    hanging,
-    in_container,
-    legacy_keras,
-    node_reports,
-    prepare,
-    reach,
-    resume,
-    service,
-)
-from lapis.agent.crew import Crew, Ended, Member
-from lapis.agent.data import Canceled
+from lapis.agent import hanging, node_reports, prepare, reach
+from lapis.agent.crew import Canceled, Crew, Ended, Member
+from lapis.agent.launch import Keeper
 from lapis.agent.outputs import Outputs
 from lapis.agent.own_log import say, tell_user
-from lapis.agent.recover import recover
 from lapis.agent.verdict import Verdict, canceled, cannot_start, last_lines, timed_out
 from lapis.client.http_client import Client, JobEndpoint
 from lapis.client.shipping import Shipper
 from lapis.domain import log_names
-from lapis.domain.job import Distribution, Job
+from lapis.domain.job import Distribution, Job, Mpi
 from lapis.domain.launch import Assignment, Launch, Place, Recovery, Work
 from lapis.domain.secrets import masked
 from lapis.domain.settings import WEB
 from lapis.errors import AzureMLException, NotFound, ServiceException, TokenEnded, Unavailable
 from lapis.later import load_waiting
 from lapis.machine import rotation
+from lapis.machine.sleeping import Sleeper
 
-LOOK_EVERY = 0.1  # seconds between looks at what the script wrote
-BEAT_EVERY = 5.0  # a sign of life even when there is nothing to tell
+if TYPE_CHECKING:
+    from lapis.agent.service import FrontProcess
+
+LOOK_EVERY = 0.1  # seconds between reports of what the script wrote
+TOGETHER = 0.01  # seconds in which what is written belongs to one report
+FIRST_REPORT = 0.02  # seconds in which a script that ends at once needs but one: none could have asked yet
+BEAT_EVERY = 10.0  # a sign of life even when there is nothing to tell
 BEAT_OF_SERVICES = 1.0  # how soon a front learns of a new key
 BEAT_TOGETHER = 0.5  # on several nodes: how soon one learns that another has failed
 BEAT_IDLE = 0.25  # and that it is no longer needed
@@ -66,9 +58,13 @@ MUCH = 4 << 20  # bytes that take more than a moment to deliver
 GIVE_UP_AFTER = 3600.0  # without a server for so long after the script's end, leave; the spool stays
 
 
+_Made = TypeVar("_Made")
+
+
 class Agent:
-    def __init__(self, folder: str, work: Work, place: Place) -> None:
+    def __init__(self, folder: str, work: Work, place: Place, keeper: Keeper | None = None) -> None:
         self.folder = folder
+        self.keeper = keeper  # one that was forked ahead
         self.work = work
         self.launch = launch = work.launch
         self.place = place
@@ -77,6 +73,8 @@ class Agent:
         for name in WEB:  # what the server's settings say, whatever this machine's do
             os.environ.pop(name, None)
         os.environ.update(launch.web)
+        if work.job.mount:
+            os.environ["LAPIS_MOUNT"] = work.job.mount
         self.code = prepare.code_folder(folder)
         self.log, self.log_name = _own_log(work.job, place, folder)
         self.endpoint = endpoint = JobEndpoint(launch.server, launch.agent_token, launch.address_file)
@@ -92,17 +90,28 @@ class Agent:
         self.cancel = launch.cancel
         self.over = False  # the run has ended
         self.hangs = False
+        self.sleeper = Sleeper()
         self.others: list[dict[str, Any]] = []  # what the agents of all nodes told, by their number
         self.told: dict[str, Any] = {"index": place.index}  # what this one tells of its node
-        self.front = service.FrontProcess(work, work.job.service, folder) if work.job.service is not None else None
+        self.front = self._front(work, folder)
+        self.has_data = bool(work.job.inputs or work.job.outputs)
         self.steps: list[dict[str, Any]] = []
         self.quiet_until = 0.0
         self.last_report = 0.0
+
+    @staticmethod
+    def _front(work: Work, folder: str) -> FrontProcess | None:
+        if work.job.service is None:
+            return None
+        from lapis.agent.service import FrontProcess
+
+        return FrontProcess(work, work.job.service, folder)
 
     def live(self) -> None:
         signal.signal(signal.SIGTERM, self._on_term)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # held back until somebody listens: fork_server.py
         ended = self._live_here()
+        self._dismiss_keeper()
         if self.place.count == 1:
             self._finish(ended.verdict)
             return
@@ -127,8 +136,11 @@ class Agent:
                 crew = self._prepare()
                 open(self.journal, "ab").close()
                 crew.write(self.folder)
-            crew.start()
+            keeper, self.keeper = self.keeper, None
+            self.sleeper.hear(crew.start(keeper))
             if self.place.network:
+                from lapis.agent import forward
+
                 forward.to_server(self.place.network, self.launch.server, lambda: self.endpoint.find(again=True)[0])
         except Canceled as why:
             return Ended(canceled(str(why)), time.time())
@@ -150,6 +162,12 @@ class Agent:
             self.shipper.follow_log(name, path)
         self.shipper.behind()  # has seen them all: one that is gone later was removed
 
+    def _dismiss_keeper(self) -> None:
+        """The one that was forked ahead is not the right one, or is not needed."""
+        keeper, self.keeper = self.keeper, None
+        if keeper is not None:
+            keeper.dismiss()
+
     def _on_term(self, *_: object) -> None:
         self.cancel = True
 
@@ -157,12 +175,17 @@ class Agent:
         """Everything that the script needs, and the processes to start."""
         if self.head:
             self.step("Running", "The agent has begun: laying out the code")
-        reach.get_ready(self.work, self.folder)
-        resume.bring_back(self.launch, self.log_name, self.log, self.shipper.client)
+        reach.get_ready(self.folder)
+        self._bring_back(self.log_name, self.log)
         prepare.lay_out_code(self.launch, self.code, self.shipper.client, self.place)
-        resume.restore_outputs(self.launch, self.place, self.code, self.shipper.client)
-        variables = {"LAPIS_JOURNAL": _stream(self.launch, self.place), **self._lay_out_data()}
-        variables.update(resume.go_on_from(self.work, self.folder, self.shipper.client))
+        variables = {"LAPIS_JOURNAL": _stream(self.launch, self.place)}
+        if self.launch.attempt or self.work.job.resumes is not None:
+            from lapis.agent import resume
+
+            resume.restore_outputs(self.launch, self.place, self.code, self.shipper.client)
+            variables.update(resume.go_on_from(self.work, self.folder, self.shipper.client))
+        if self.has_data:
+            variables.update(self._lay_out_data())
         if self.work.job.inputs and self.head:
             self.step("", f"Data is there: {', '.join(each.name for each in self.work.job.inputs)}")
         self.work = self._enter_environment()
@@ -174,13 +197,28 @@ class Agent:
             raise Canceled("before the script was started")
         if self.work.container is None:  # which is apart itself
             members = reach.apart_from_server(self.work, members, self.folder, self.place.head)
-        crew = Crew(in_container.wrapped(self.work, members, self.folder, self.place.head))
+        else:
+            from lapis.agent import in_container
+
+            members = in_container.wrapped(self.work, self.work.container, members, self.folder, self.place.head)
+        crew = Crew(members)
         self.address_note.keep()
         for name, path in crew.logs().items():
-            resume.bring_back(self.launch, name, path, self.shipper.client)
+            self._bring_back(name, path)
         return crew
 
+    def _bring_back(self, name: str, log: str) -> None:
+        if self.launch.attempt:
+            from lapis.agent import resume
+
+            resume.bring_back(self.launch, name, log, self.shipper.client)
+
     def _enter_environment(self) -> Work:
+        if self.launch.lock is None and not isinstance(self.work.job.distribution, Mpi):
+            return self.work
+        from lapis.agent import environment, legacy_keras
+
+        self._dismiss_keeper()  # the next one holds what this process does
         work = environment.enter(self.work, self.log, lambda: self.cancel)
         packages = str(self.launch.lock["packages"]) if self.launch.lock is not None else ""
         return replace(work, job=legacy_keras.choose(work.job, packages))
@@ -189,18 +227,22 @@ class Agent:
         """The processes of this node."""
         spread = self.work.job.distribution
         if spread is not None:
+            from lapis.agent import distributed
+
             nodes = self._meet(spread)
             return distributed.members(self.work, spread, self.place, nodes, self.code, self.folder, variables)
         if self.front is not None:
             return [self._front_member(self.front)]
         argv, surroundings = prepare.command(self.work, self.code, self.folder, variables)
         surroundings["LAPIS_MEMBER"] = self.run_id
-        distributed.share_of_node(surroundings, self.place)
+        prepare.share_of_node(surroundings, self.place)
         log, network = log_names.STD_LOG, self.place.network
         return [Member("", self.folder, self.log, log, argv, surroundings, self.code, network=network)]
 
     def _meet(self, spread: Distribution) -> list[dict[str, Any]]:
         """Tell where this node is, and wait until all have."""
+        from lapis.agent import distributed
+
         self.told.update(distributed.introduction(spread, self.place, self.folder))
         if self.place.count == 1:
             return [self.told]
@@ -247,7 +289,7 @@ class Agent:
 
     def _bring_in_own_files(self) -> list[str]:
         _, losses = self.outputs.collect()
-        for notice in [*losses.notices, *data.take_back(self.work, self.code, self.folder, self.shipper.client)]:
+        for notice in [*losses.notices, *self._take_back()]:
             tell_user(self.log, notice)
         return losses.lost
 
@@ -286,27 +328,29 @@ class Agent:
 
     def _lay_out_data(self) -> dict[str, str]:
         """Large data takes its time: meanwhile the log is shipped, the server hears of us, and cancel is obeyed."""
+        from lapis.agent import data
 
-        def lay_out() -> dict[str, str]:
-            client = self.shipper.client
-            return data.lay_out_inputs(self.work, self.code, self.folder, self.log, client, lambda: self.cancel)
-
+        self._dismiss_keeper()  # the next one holds what this process does
+        arguments = self.work, self.code, self.folder, self.log, self.shipper.client, lambda: self.cancel
         if not self.work.job.inputs:
-            return lay_out()
-        with ThreadPoolExecutor(1) as thread:
-            laying = thread.submit(lay_out)
-            while not wait([laying], LOOK_EVERY).done:
-                self._ship()
-        return laying.result()
+            return data.lay_out_inputs(*arguments)
+        return self._shipping_meanwhile(data.lay_out_inputs, *arguments)
 
-    def _front_member(self, front: service.FrontProcess) -> Member:
+    def _front_member(self, front: FrontProcess) -> Member:
         """Models take their time, and some are converted: meanwhile the log is shipped and the server hears of us."""
+        self._dismiss_keeper()  # the next one holds what this process does
+        canceled = lambda: self.cancel  # noqa: E731
+        client = self.shipper.client
+        return self._shipping_meanwhile(front.member, self.work, self.code, self.log, client, self.place, canceled)
+
+    def _shipping_meanwhile(self, work: Callable[..., _Made], *arguments: Any) -> _Made:
+        from concurrent.futures import ThreadPoolExecutor, wait
+
         with ThreadPoolExecutor(1) as thread:
-            client, canceled = self.shipper.client, lambda: self.cancel
-            preparing = thread.submit(front.member, self.work, self.code, self.log, client, self.place, canceled)
-            while not wait([preparing], LOOK_EVERY).done:
+            working = thread.submit(work, *arguments)
+            while not wait([working], LOOK_EVERY).done:
                 self._ship()
-        return preparing.result()
+        return working.result()
 
     def _follow(self, crew: Crew) -> Ended:
         """Ship what the processes write until all have ended, or one has failed; say how."""
@@ -318,7 +362,7 @@ class Agent:
         def look() -> Ended | None:
             nonlocal stopped
             if watch.look():
-                distributed.let_go_of_idle_workers(self.work.job, crew, watch, self.told, self.others)
+                self._let_go_of_idle_workers(crew, watch)
                 self._tell_of_silence(crew, watch)
             if stopped is None:
                 late = until is not None and time.monotonic() > until and not crew.ended_by(until)
@@ -335,16 +379,41 @@ class Agent:
                 return stopped or ended
             return stopped if stopped is not None and not crew.alive() else None
 
+        self.sleeper.watch(self.shipper.paths())
+        if not self.resumed:
+            self._rest(crew, FIRST_REPORT)
         while True:
             try:
+                self.sleeper.watch(self.shipper.paths())
                 found = look()
                 if found is not None:
                     return found
                 self._ship()
-                crew.wait(LOOK_EVERY)
+                self._rest(crew, self._nothing_to_do_until(min(watch.next_look(), until or inf)) - time.monotonic())
             except OSError as error:  # no descriptors left, say: the script goes on, and so do we
                 say(f"cannot look after the script: {error}")
                 time.sleep(1.0)
+
+    def _nothing_to_do_until(self, at: float) -> float:
+        """Unless something happens."""
+        times = [at, self.outputs.next_look, self.last_report + self._beat()]
+        if self.shipper.lacks():
+            times.append(max(self.last_report + LOOK_EVERY, self.quiet_until))
+        if self.place.count > 1 or self.front is not None:  # others change what there is to do
+            times.append(time.monotonic() + LOOK_EVERY)
+        return min(times)
+
+    def _rest(self, crew: Crew, seconds: float) -> None:
+        """So long, or until there is news. What comes at about the same time, the end above all, is told together."""
+        began, keepers = time.monotonic(), crew.keepers()
+        if self.sleeper.sleep(seconds, keepers):
+            self.sleeper.sleep(max(TOGETHER, self.last_report + LOOK_EVERY - began), keepers, files=False)
+
+    def _let_go_of_idle_workers(self, crew: Crew, watch: hanging.SilenceWatch) -> None:
+        if self.work.job.distribution is not None:
+            from lapis.agent import distributed
+
+            distributed.let_go_of_idle_workers(self.work.job, crew, watch, self.told, self.others)
 
     def _tell_of_silence(self, crew: Crew, watch: hanging.SilenceWatch) -> None:
         """If all nodes seem to hang: say so, with where each process stands; and when they go on, say that."""
@@ -430,14 +499,15 @@ class Agent:
         while True:
             try:
                 if not_taken_back is None:
-                    data.end_streams(self.folder)
-                    not_taken_back = data.take_back(self.work, self.code, self.folder, self.shipper.client)
+                    not_taken_back = self._take_back(and_end_streams=True)
                 files, losses = self.outputs.collect()
                 ends, of_streams = self.shipper.settle(patience=30.0)
                 losses += of_streams
                 told = verdict.but_lost(losses.lost)
                 notices = losses.notices + not_taken_back + node_reports.notices(self.others)
-                if Crew.read(self.folder) is not None:  # the script was started
+                if self.has_data and Crew.read(self.folder) is not None:  # the script was started
+                    from lapis.agent import data
+
                     completed = told.state == "Completed"
                     notices += data.note_outputs(self.work, self.folder, self.shipper.client, completed, self._note)
                 header = {"steps": self.steps, "verdict": dict(told.to_json(), at=time.time(), notices=notices)}
@@ -456,9 +526,25 @@ class Agent:
 
     def _tidy_up(self) -> None:
         """All of it is stored now."""
-        distributed.clean(self.work.job, self.folder)
+        if self.work.job.distribution is not None:
+            from lapis.agent import distributed
+
+            distributed.clean(self.work.job, self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
-        environment.leave()
+        if "lapis.agent.environment" in sys.modules:
+            from lapis.agent import environment
+
+            environment.leave()
+
+    def _take_back(self, and_end_streams: bool = False) -> list[str]:
+        """What the script wrote for datastores; what could not be brought there."""
+        if not self.has_data:
+            return []
+        from lapis.agent import data
+
+        if and_end_streams:
+            data.end_streams(self.folder)
+        return data.take_back(self.work, self.code, self.folder, self.shipper.client)
 
     def _note(self, dataset: dict[str, Any]) -> None:
         self.shipper.client.call("POST", f"/workspaces/{self.launch.workspace.id}/datasets", dataset)
@@ -510,15 +596,19 @@ def _shown(crew: Crew) -> str:
     return text if len(text) <= 200 else text[:200] + " ..."
 
 
-def live(folder: str) -> None:
+def live(folder: str, keeper: Keeper | None = None) -> None:
     """The whole life of the agent whose job lies in `folder`."""
     with open(os.path.join(folder, "job.json")) as file:
         given = Assignment.from_json(json.load(file))
     if isinstance(given.work, Recovery):
+        from lapis.agent.recover import recover
+
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        if keeper is not None:
+            keeper.dismiss()
         recover(given.work)
     else:
-        Agent(folder, given.work, given.place).live()
+        Agent(folder, given.work, given.place, keeper).live()
 
 
 if __name__ == "__main__":

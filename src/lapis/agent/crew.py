@@ -8,14 +8,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lapis.agent import launch
 from lapis.agent.verdict import Verdict, by_member, from_exit, unknown
-from lapis.environments.containers import remove
 from lapis.machine import apart, json_files, processes
+
+
+class Canceled(Exception):
+    """The run was cancelled while it was being prepared; the text says at what."""
 
 
 @dataclass(frozen=True)
@@ -44,16 +46,16 @@ class Member:
     apart: str = apart.SHARED  # how far from what is the server's (machine/apart.py)
     reach: dict[str, Any] = field(default_factory=dict)  # and what it gets to see of that
 
-    def enter(self) -> None:
-        """Called by the process that is about to become this member."""
-        if self.apart != apart.SHARED:
-            apart.enter(apart.Reach.from_json(self.reach), self.apart)
+    def order(self) -> launch.Order:
+        return launch.Order(
+            self.argv, self.variables, self.cwd, self.log, self.folder, self.network, self.apart, self.reach
+        )
 
     def ended(self) -> Ended | None:
         """None while it lives."""
         record = launch.read(self.folder, "exit.json")
         if record is None:
-            started = launch.read(self.folder, "process.json")
+            started = launch.started(self.folder)
             if started is None or _lives(started["keeper"]):
                 return None
             record = launch.read(self.folder, "exit.json")  # it may have ended between the two looks
@@ -84,13 +86,20 @@ class Crew:
         """Where they print, by the name in the run."""
         return {name: path for each in self.members for name, path in {each.log_name: each.log, **each.logs}.items()}
 
-    def start(self) -> None:
-        """Start those that were not started before."""
+    def start(self, keeper: launch.Keeper | None = None) -> list[int]:
+        """Start those that were not started before, the first with the `keeper` that was forked ahead.
+
+        Pipes to read from: something comes when one has ended.
+        """
+        ends = []
         for each in self.members:
             os.makedirs(each.folder, exist_ok=True)
             for log in each.logs.values():
                 open(log, "ab").close()  # it may write to them, and make none beside them
-            launch.start(each.argv, each.variables, each.cwd, each.log, each.folder, each.network, each.enter)
+            end = launch.start(each.order(), keeper)
+            ends += [end] if end is not None else []
+            keeper = None
+        return ends
 
     def ended(self, others_are_done: bool) -> Ended | None:
         """The first failure, with the name of who failed; or, once all have ended, how. None while it goes on."""
@@ -118,7 +127,7 @@ class Crew:
 
     def began(self) -> float | None:
         """When the first of them was started, by the monotonic clock."""
-        records = [launch.read(each.folder, "process.json") for each in self.members]
+        records = [launch.started(each.folder) for each in self.members]
         return min((_monotonic(record) for record in records if record is not None), default=None)
 
     def busy(self) -> bool:
@@ -138,22 +147,33 @@ class Crew:
     def alive(self) -> bool:
         return any(each.ended() is None for each in self.members)
 
-    def wait(self, seconds: float) -> None:
-        """Until a keeper ends, or `seconds` have passed."""
-        started = [launch.read(each.folder, "process.json") for each in self.members if each.ended() is None]
-        launch.wait_for_end([record["keeper"] for record in started if record is not None], seconds)
+    def keepers(self) -> list[int]:
+        """Of those that have not ended: who wants to know when they do waits for these processes."""
+        started = [launch.started(each.folder) for each in self.members if each.ended() is None]
+        return [int(record["keeper"]["pid"]) for record in started if record is not None]
 
     def stop(self, grace: float) -> None:
         """All of them at once, so that the last one has as much time as the first."""
-        with ThreadPoolExecutor(max(1, len(self.members))) as threads:
-            list(threads.map(lambda each: _stop(each, grace), self.members))
+        left = [each for each in self.members if not (launch.read(each.folder, "exit.json") or {}).get("alone")]
+        if not left:
+            return
+        from concurrent.futures import ThreadPoolExecutor  # late: as a rule nobody is left
+
+        with ThreadPoolExecutor(len(left)) as threads:
+            list(threads.map(lambda each: _stop(each, grace), left))
 
 
 def _stop(member: Member, grace: float) -> None:
-    started: Mapping[str, Any] = launch.read(member.folder, "process.json") or {}
+    started: Mapping[str, Any] = launch.started(member.folder) or {}
     living = [started["script"]["pid"]] if started and _lives(started["script"]) else []
-    processes.end_tree(f"LAPIS_MEMBER={member.variables['LAPIS_MEMBER']}", living, grace)
+    keeper = started.get("keeper", {})
+    if keeper.get("adopts") and _lives(keeper):
+        processes.end_below(keeper["pid"], keeper["started"], grace)
+    else:
+        processes.end_tree(f"LAPIS_MEMBER={member.variables['LAPIS_MEMBER']}", living, grace)
     if member.container and living:
+        from lapis.environments.containers import remove
+
         remove(*member.container)  # its client was ended; the runtime may not have noticed
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from lapis.agent import reach
+from lapis.agent.crew import Canceled
 from lapis.agent.objects import Objects
 from lapis.client.http_client import Client
 from lapis.domain.data import LOCAL, File, glob_matcher
@@ -29,16 +30,10 @@ Streamed = Callable[[DatasetInput, list[File], str], list[File]]  # an input's f
 _HELD: list[Stream] = []  # open as long as this process: a stream ends when nobody holds it
 
 
-class Canceled(Exception):
-    """The run was cancelled while it was being prepared; the text says at what."""
-
-
 def lay_out_inputs(
     work: Work, code: str, folder: str, log: str, client: Client, canceled: Callable[[], bool]
 ) -> dict[str, str]:
     """Everything is there when this returns. The variables that tell the script where."""
-    if work.job.mount:
-        os.environ["LAPIS_MOUNT"] = work.job.mount
 
     def look() -> None:
         if canceled():

@@ -54,7 +54,7 @@ def members(
         argv, surroundings = prepare.command(work, code, folder, {**variables, **rank.variables})
         surroundings["LAPIS_MEMBER"] = f"{work.launch.run_id}:{rank.number}"
         surroundings["AZUREML_PROCESS_NAME"] = f"rank_{rank.number}"
-        share_of_node(surroundings, place)
+        prepare.share_of_node(surroundings, place)
         own = os.path.join(folder, "ranks", str(rank.number))
         named = log_names.of_rank(rank.number)
         log = os.path.join(folder, log_names.file_of(named))
@@ -75,14 +75,6 @@ def let_go_of_idle_workers(
     for each in crew.let_go([member for member in crew.members if watch.quiet(member) > _IDLE_WORKER]):
         with open(each.log, "a") as file:
             file.write(f"Lapis: {each.name} is ended: worker 0 is done, and it did nothing for {_IDLE_WORKER:g} s\n")
-
-
-def share_of_node(surroundings: dict[str, str], place: Place) -> None:
-    """Only the GPUs that are this node's are seen, and of the network only its device."""
-    if place.network:
-        surroundings.update(GLOO_SOCKET_IFNAME="eth0", NCCL_SOCKET_IFNAME="eth0", LAPIS_ADDRESS_FILE="")
-    if place.gpus is not None:
-        surroundings.setdefault("CUDA_VISIBLE_DEVICES", ",".join(map(str, place.gpus)))
 
 
 def clean(job: Job, folder: str) -> None:

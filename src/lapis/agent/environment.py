@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 
-from lapis.agent.data import Canceled
+from lapis.agent.crew import Canceled
 from lapis.domain.job import Mpi
 from lapis.domain.launch import Container, Work
 from lapis.environments import own_open_mpi

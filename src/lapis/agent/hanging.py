@@ -14,8 +14,9 @@ from lapis.agent.crew import Crew, Member
 from lapis.domain import settings
 from lapis.domain.job import Job
 from lapis.errors import UserErrorException
+from lapis.machine import processes
 
-_LOOK_EVERY = 5.0  # seconds at most; each look reads the process table once
+_LOOK_EVERY = 5.0  # seconds at most
 _IDLE = 0.01  # of a core: less than this is not work
 _FOLDER = os.path.join("logs", "azureml")
 LACKING = "Where its processes stand could not be seen: that needs py-spy, which is not beside the server any more"
@@ -48,7 +49,7 @@ class SilenceWatch:
     def look(self, now: float | None = None) -> bool:
         """Whether it was time to look."""
         now = time.monotonic() if now is None else now
-        if now - self._looked < self._every:
+        if now < self.next_look():
             return False
         used = cpu_seconds(self._crew)
         logged = self._grown("journal", [self._journal])  # nobody knows whose line it is: it counts for all
@@ -60,6 +61,10 @@ class SilenceWatch:
             self._cpu[each.name] = spent
         self._looked = now
         return True
+
+    def next_look(self) -> float:
+        """When it will be time."""
+        return self._looked + self._every
 
     def quiet(self, member: Member) -> float:
         """For how many seconds it has done nothing."""
@@ -106,21 +111,19 @@ def cpu_seconds(crew: Crew) -> dict[str, float]:
 
 def _session(member: Member) -> dict[int, int]:
     """The processes below a member's keeper, by pid, with the ticks that they and their ended children used."""
-    started = launch.read(member.folder, "process.json")
-    found: dict[int, int] = {}
+    started = launch.started(member.folder)
     if started is None or not os.path.isdir("/proc/self"):
-        return found
+        return {}
     keeper = int(started["keeper"]["pid"])
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit() or int(entry) == keeper:
-            continue
+    lives = processes.alive(keeper, started["keeper"]["started"])
+    found: dict[int, int] = {}
+    for pid in processes.below(keeper) if lives else processes.family("", [keeper]):
         try:
-            with open(f"/proc/{entry}/stat", "rb") as file:
+            with open(f"/proc/{pid}/stat", "rb") as file:
                 fields = file.read().rsplit(b")", 1)[1].split()
         except (OSError, IndexError):
             continue
-        if int(fields[3]) == keeper and fields[0] not in (b"Z", b"X"):
-            found[int(entry)] = sum(int(field) for field in fields[11:15])
+        found[pid] = sum(int(field) for field in fields[11:15])
     return found
 
 

@@ -14,11 +14,8 @@ from lapis.errors import UserErrorException
 from lapis.machine.apart import Reach
 
 
-def wrapped(work: Work, members: list[Member], folder: str, head: str | None) -> list[Member]:
-    """The members as they are, or each in a container of its own."""
-    wanted = work.container
-    if wanted is None:
-        return members
+def wrapped(work: Work, wanted: Container, members: list[Member], folder: str, head: str | None) -> list[Member]:
+    """Each of the members in a container of its own."""
     if isinstance(work.job.distribution, Mpi):
         raise UserErrorException("MPI jobs run without a container: leave the image out, the packages are installed.")
     if any(member.network for member in members):

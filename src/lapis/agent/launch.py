@@ -8,55 +8,94 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, NoReturn
 
-from lapis.machine import json_files, networks, processes, whole_files
+from lapis.machine import apart, json_files, networks, processes, whole_files
+from lapis.machine.namespaces import UsersAhead
 
 _ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of Linux' prctl
 _TOLD = ("process.json", "exit.json")  # what the keeper writes
 _LONGEST = 1024  # bytes of each of them, for which room is kept
+_started: dict[str, dict[str, Any]] = {}  # by folder
 
 
-def start(
-    argv: Sequence[str],
-    environment: Mapping[str, str],
-    cwd: str,
-    log: str,
-    folder: str,
-    network: str = "",
-    enter: Callable[[], None] = lambda: None,
-) -> None:
+@dataclass(frozen=True)
+class Order:
+    """What a keeper is to start, and where it is to write how that ended."""
+
+    argv: list[str]
+    variables: dict[str, str]
+    cwd: str
+    log: str
+    folder: str
+    network: str = ""  # the one that it lives in; empty: the machine's
+    apart: str = apart.SHARED  # how far from what is the server's (machine/apart.py)
+    reach: dict[str, Any] = field(default_factory=dict)  # and what it gets to see of that
+
+
+class Keeper:
+    """A process that waits for its one order, and below it the one that becomes the script. Both are of no run until
+    then, so they can be forked ahead; and each is of one run only. Without an order they end with whoever forked them.
+    """
+
+    def __init__(self, users_ahead: bool = False) -> None:
+        """With `users_ahead` it is certain that the script gets a user of its own."""
+        hear, self._order = os.pipe()
+        self._ready, tell = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            try:
+                os.close(self._order)
+                os.close(self._ready)
+                _keep(hear, tell, users_ahead)
+            finally:
+                os._exit(70)
+        os.close(hear)
+        os.close(tell)
+
+    def start(self, order: Order) -> int:
+        """Returns once `process.json` or `exit.json` is there. A pipe: something comes when `exit.json` is."""
+        with os.fdopen(self._order, "wb") as file:
+            file.write(json.dumps(asdict(order)).encode())
+        os.read(self._ready, 1)
+        return self._ready
+
+    def dismiss(self) -> None:
+        os.close(self._order)
+        os.close(self._ready)
+        os.waitpid(self._pid, 0)
+
+
+def start(order: Order, keeper: Keeper | None = None) -> int | None:
     """Start the script and return once `process.json` (or, if it could not start, `exit.json`) is there.
 
-    The room for both is taken before: a disk that fills up later changes nothing about how the script ended. `enter` is
-    the last that the script's process does before it becomes the script.
+    A pipe to read from: something comes when it has ended. None if it was started before.
+
+    The room for both is taken before: a disk that fills up later changes nothing about how the script ended. A `keeper`
+    that was forked ahead knows nothing of files that were opened since.
 
     An agent that was killed at this point leaves a keeper that is about to write one of them: its script is the one.
     """
+    folder = order.folder
+    if not _begun(folder):
+        with open(os.path.join(folder, "launching"), "w"):
+            pass
+        for name in _TOLD:
+            whole_files.reserve(os.path.join(folder, name), _LONGEST)
+        return (keeper or Keeper()).start(order)
+    if keeper is not None:
+        keeper.dismiss()
+    return None
+
+
+def _begun(folder: str) -> bool:
     if any(os.path.exists(os.path.join(folder, name)) for name in _TOLD):
-        return
-    mark = os.path.join(folder, "launching")
-    if os.path.exists(mark) and _comes_soon(folder):
-        return
-    with open(mark, "w"):
-        pass
-    for name in _TOLD:
-        whole_files.reserve(os.path.join(folder, name), _LONGEST)
-    ready, tell = os.pipe()
-    keeper = os.fork()
-    if keeper == 0:
-        try:
-            os.close(ready)
-            _keep(argv, environment, cwd, log, folder, network, enter, tell)
-        finally:
-            os._exit(70)
-    os.close(tell)
-    os.read(ready, 1)
-    os.close(ready)
+        return True
+    return os.path.exists(os.path.join(folder, "launching")) and _comes_soon(folder)
 
 
 def _comes_soon(folder: str) -> bool:
@@ -80,64 +119,63 @@ def read(folder: str, name: str) -> dict[str, Any] | None:
     return json_files.read(os.path.join(folder, name))
 
 
-def wait_for_end(keepers: Sequence[Mapping[str, Any]], seconds: float) -> None:
-    """Sleep for `seconds`, or shorter if one of the keepers ends meanwhile."""
-    doors = []
-    try:
-        for keeper in keepers:
-            try:
-                doors.append(os.pidfd_open(int(keeper["pid"])))
-            except (OSError, AttributeError):  # it has ended, or the system has no such thing: look again soon
-                seconds = min(seconds, 0.02)
-        select.select(doors, [], [], seconds)
-    finally:
-        for door in doors:
-            os.close(door)
-    for keeper in keepers:
-        try:
-            os.waitpid(int(keeper["pid"]), os.WNOHANG)  # our own child: not to leave a zombie
-        except ChildProcessError:
-            pass
+def started(folder: str) -> dict[str, Any] | None:
+    """What `process.json` says, once it is there: it says the same for ever."""
+    if folder not in _started:
+        found = read(folder, "process.json")
+        if found is None:
+            return None
+        _started[folder] = found
+    return _started[folder]
 
 
-def _keep(
-    argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, folder: str, network: str,
-    enter: Callable[[], None], tell: int,
-) -> NoReturn:  # fmt: skip
+def _keep(hear: int, tell: int, users_ahead: bool) -> NoReturn:
     os.setsid()
+    os.chdir("/")
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # whoever ends the script's tree must not end its witness
     adopts = _adopt_orphans()
-    out_of_memory_before = _oom_kills()
     fault_read, fault_write = os.pipe()  # closed by a successful exec
+    hear_order, pass_on = os.pipe()
     script = os.fork()
     if script == 0:
-        _become_script(argv, environment, cwd, log, network, enter, fault_write)
+        for other in (hear, tell, fault_read, pass_on):
+            os.close(other)
+        _become_script(hear_order, fault_write, users_ahead)
     os.close(fault_write)
-    with os.fdopen(fault_read, "rb") as faults:
-        fault = faults.read().decode("utf-8", "replace")
+    os.close(hear_order)
+    said = _all_of(hear)
+    with os.fdopen(pass_on, "wb") as file:
+        file.write(said)
+    if not said:
+        os.waitpid(script, 0)
+        os._exit(0)
+    order = Order(**json.loads(said))
+    out_of_memory_before = _oom_kills()
+    fault = _all_of(fault_read).decode("utf-8", "replace")
     if fault:
         os.waitpid(script, 0)
-        _write(folder, "exit.json", {"could_not_start": fault})
+        _write(order.folder, "exit.json", {"could_not_start": fault})
         _say(tell)
         os._exit(0)
     _write(
-        folder,
+        order.folder,
         "process.json",
         {
-            "keeper": {"pid": os.getpid(), "started": processes.started(os.getpid())},
+            "keeper": {"pid": os.getpid(), "started": processes.started(os.getpid()), "adopts": adopts},
             "script": {"pid": script, "started": processes.started(script)},
             "at": time.time(),
             "monotonic": time.monotonic(),  # for how long it runs, whatever becomes of the time of day
         },
     )
     _say(tell)
-    os.close(tell)
+    mounts = _mounts_of(script)  # noqa: F841 (it is ours to hold)
     ended = 0
     while ended != script:  # others are orphans of its tree, which are ours to reap
         ended, status, usage = os.wait3(0)
+    alone = adopts and _childless()
     _write(
-        folder,
+        order.folder,
         "exit.json",
         {
             "code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
@@ -149,35 +187,60 @@ def _keep(
             "monotonic": time.monotonic(),
             "cpu_seconds": usage.ru_utime + usage.ru_stime,
             "peak_memory_kb": usage.ru_maxrss,
+            "alone": alone,  # nothing of its tree is left
         },
     )
-    if not (adopts and _childless()):
-        processes.end_tree(f"LAPIS_MEMBER={environment['LAPIS_MEMBER']}", [os.getpid()], grace=0.0)
+    _say(tell)
+    if adopts and not alone:
+        processes.end_below(os.getpid(), processes.started(os.getpid()), grace=0.0)
+    elif not adopts:
+        processes.end_tree(f"LAPIS_MEMBER={order.variables['LAPIS_MEMBER']}", [os.getpid()], grace=0.0)
     os._exit(0)
 
 
-def _become_script(
-    argv: Sequence[str], environment: Mapping[str, str], cwd: str, log: str, network: str, enter: Callable[[], None],
-    fault: int,
-) -> NoReturn:  # fmt: skip
+def _become_script(hear: int, fault: int, users_ahead: bool) -> NoReturn:
+    argv = [""]
     try:
         os.setpgid(0, 0)
-        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        users = UsersAhead() if users_ahead else None
+        said = _all_of(hear)
+        if not said:
+            os._exit(0)
+        order = Order(**json.loads(said))
+        argv = order.argv
+        output = os.open(order.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.dup2(output, 1)
         os.dup2(output, 2)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_DFL)
-        if network:
-            networks.enter(network)
-        enter()
-        os.chdir(cwd)
-        os.execvpe(argv[0], list(argv), dict(environment))
+        if order.network:
+            networks.enter(order.network)
+        if users is not None and order.apart != apart.OWN_USER:
+            users.dismiss()
+        if order.apart != apart.SHARED:
+            apart.enter(apart.Reach.from_json(order.reach), order.apart, users)
+        os.chdir(order.cwd)
+        os.execvpe(argv[0], argv, order.variables)
     except BaseException as error:
         what = f"{argv[0]}: {error.strerror}" if isinstance(error, OSError) and error.strerror else repr(error)
         os.write(fault, what.encode())
     os._exit(127)
+
+
+def _mounts_of(script: int) -> int | None:
+    """Held until we end: to take them down takes the kernel some milliseconds, for which the end would wait."""
+    try:
+        return os.open(f"/proc/{script}/ns/mnt", os.O_RDONLY)
+    except OSError:
+        return None
+
+
+def _all_of(pipe: int) -> bytes:
+    with os.fdopen(pipe, "rb") as file:
+        return file.read()
 
 
 def _adopt_orphans() -> bool:

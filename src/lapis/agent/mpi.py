@@ -19,7 +19,6 @@ from typing import Any
 
 from lapis.agent import prepare
 from lapis.agent.crew import Member
-from lapis.agent.distributed import share_of_node
 from lapis.agent.placement import batch_variables
 from lapis.agent.verdict import Verdict, killed, last_lines, of_rank
 from lapis.domain import log_names
@@ -56,7 +55,7 @@ def members(
         LAPIS_MPI_SECRET=_secret(work.launch.agent_token),
         LAPIS_MPI_NODES=json.dumps({_host(other): [other["address"], other["ports"][0]] for other in nodes[1:]}),
     )
-    share_of_node(surroundings, place)
+    prepare.share_of_node(surroundings, place)
     # MPI keeps its session and its shared memory there: nodes that are on one machine must not share them.
     scratch = [temporary, memory] = list(_scratch(folder))
     surroundings.update(TMPDIR=temporary, LAPIS_MPI_MEMORY=memory)

@@ -6,7 +6,6 @@ import hashlib
 import os
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 from lapis.client import stored_record
 from lapis.client.collected import Collected, Stamp, opened, stamp
@@ -37,7 +36,7 @@ class Outputs:
         self._seen: dict[str, tuple[Stamp | None, float]] = {}  # by name: how it looked, and since when
         self._sent: dict[str, Stamp] = {}  # by name: how it looked when it was sent, or was found to be as it was sent
         self._compared: dict[str, Stamp | None] = {}  # by name: as it was when it is known to be what is stored
-        self._next_look = 0.0
+        self.next_look = 0.0  # when it is time
         self._sending: threading.Thread | None = None
         self._losses = Losses()
         self._ended = False
@@ -45,9 +44,9 @@ class Outputs:
     def look(self) -> None:
         """Quick: follow new logs, and let a thread of its own send outputs that have settled."""
         now = time.monotonic()
-        if now < self._next_look:
+        if now < self.next_look:
             return
-        self._next_look = now + LOOK_EVERY
+        self.next_look = now + LOOK_EVERY
         self._follow_logs()
         if self._sending is not None and self._sending.is_alive():
             return
@@ -90,6 +89,10 @@ class Outputs:
             self._shipper.stored.update(stored_record.read(self._folder))
         stored, found = self._shipper.stored, [file for folder in self._collect for file in self._found.files(folder)]
         known = [(name, path) for name, path in found if name in stored and self._compared.get(name) != stamp(path)]
+        if not known:
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
             digests = threads.map(lambda file: _digest(file[1], self._code), known)
             for (name, _), (digest, looked) in zip(known, digests, strict=True):

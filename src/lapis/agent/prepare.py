@@ -144,6 +144,14 @@ def surroundings(work: Work, code: str, folder: str, python: str) -> dict[str, s
     return environment
 
 
+def share_of_node(surroundings: dict[str, str], place: Place) -> None:
+    """Only the GPUs that are this node's are seen, and of the network only its device."""
+    if place.network:
+        surroundings.update(GLOO_SOCKET_IFNAME="eth0", NCCL_SOCKET_IFNAME="eth0", LAPIS_ADDRESS_FILE="")
+    if place.gpus is not None:
+        surroundings.setdefault("CUDA_VISIBLE_DEVICES", ",".join(map(str, place.gpus)))
+
+
 def light_packages(folder: str) -> str:
     """A folder with `azureml` and `lapis` alone, so that no other package of ours enters the script's interpreter."""
     return own_sources.link_into(os.path.join(folder, "packages"))

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from lapis.agent import prepare
 from lapis.agent.crew import Member
-from lapis.agent.objects import stand_in
 from lapis.domain import settings
 from lapis.domain.job import DatasetInput
 from lapis.domain.launch import Work
@@ -33,19 +32,15 @@ def apart_from_server(work: Work, members: Sequence[Member], folder: str, head: 
     found = apart.allowed(settings.home())
     if found.kind == apart.SHARED:
         return list(members)
-    make_folders(folder)
     made = [replace(member, apart=found.kind) for member in with_own_variables(members, folder)]
     given = of_run(work, made, folder, head).to_json()
-    apart.be_ready(_owner(work))
     return [replace(member, reach=given) for member in made]
 
 
-def get_ready(work: Work, folder: str) -> None:
-    """While the code is laid out, what takes longest is done beside it. Other nodes find the folders once they meet."""
+def get_ready(folder: str) -> None:
+    """Before nodes meet: each shows the others' processes what is there by then."""
     if level().kind != apart.SHARED:
         make_folders(folder)
-    if level().kind == apart.OWN_USER:
-        apart.get_ready(_owner(work))
 
 
 def _owner(work: Work) -> str:
@@ -146,6 +141,8 @@ def _to_write(work: Work, members: Sequence[Member], folder: str, head: str | No
             check_data(wanted.place, work, folder)
             yield wanted.place
         else:
+            from lapis.agent.objects import stand_in
+
             yield stand_in(folder, wanted)
 
 

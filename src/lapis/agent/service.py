@@ -18,8 +18,7 @@ from typing import Any
 
 from lapis.agent import prepare, reach
 from lapis.agent.blobs import Blobs
-from lapis.agent.crew import Member
-from lapis.agent.data import Canceled
+from lapis.agent.crew import Canceled, Member
 from lapis.client.http_client import Client
 from lapis.domain import settings
 from lapis.domain.job import ServedModel, ServicePart

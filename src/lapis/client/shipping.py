@@ -61,9 +61,17 @@ class Shipper:
     def behind(self) -> bool:
         return any([stream.behind() for stream in self._streams.values()])  # each has a look
 
+    def paths(self) -> list[str]:
+        """The files that grow."""
+        return [stream.path for stream in self._streams.values()]
+
     def backlog(self) -> int:
         """How many bytes the server lacks."""
         self.behind()
+        return self.lacks()
+
+    def lacks(self) -> int:
+        """The same, as of the last look."""
         return sum(stream.lacks() for stream in self._streams.values())
 
     def report(self, header: Mapping[str, Any] | None = None, patience: float | None = None) -> dict[str, Any]:

@@ -63,8 +63,6 @@ class Level:
 
 
 _levels: dict[tuple[str, str], Level] = {}
-_ahead: dict[int, UsersAhead] = {}  # by user
-_open_users: dict[int, int] = {}
 
 
 def level(home: str, environ: Mapping[str, str] = os.environ) -> Level:
@@ -106,8 +104,11 @@ def said(found: Level) -> str:
     }[found.kind] + (f" ({found.why})" if found.why else "")
 
 
-def enter(reach: Reach, kind: str) -> None:
-    """This process is apart from now on, as is all that it starts. Raises OSError; it must not go on then."""
+def enter(reach: Reach, kind: str, ahead: UsersAhead | None = None) -> None:
+    """This process is apart from now on, as is all that it starts. Raises OSError; it must not go on then.
+
+    With users `ahead`, which this process has begun with, it is quicker.
+    """
     from lapis.machine import namespaces
 
     if kind == SHARED:
@@ -116,7 +117,7 @@ def enter(reach: Reach, kind: str) -> None:
     wanted = {**dict.fromkeys(reach.readable, False), **dict.fromkeys(reach.writable, True)}
     if kind == OWN_USER:
         user, printed = user_of(reach.owner), _files_printed_to()
-        users = _open_users.get(user) or namespaces.UsersAhead(user).open()
+        users = (ahead or namespaces.UsersAhead()).open(user)
         namespaces.own_mounts()
         namespaces.lay_out(reach.hidden, wanted, users, _accounts(user))
         os.close(users)
@@ -163,20 +164,6 @@ def _accounts(user: int) -> dict[str, str]:
         with open(path, errors="surrogateescape") as file:
             found[path] = file.read().rstrip("\n") + "\n" + line
     return found
-
-
-def get_ready(owner: str) -> None:
-    """To be called before `enter` is soon to be, here or in a process that is forked: that is quicker then."""
-    from lapis.machine import namespaces
-
-    _ahead[user_of(owner)] = namespaces.UsersAhead(user_of(owner))
-
-
-def be_ready(owner: str) -> None:
-    """To be called after `get_ready`, when the time has come."""
-    begun = _ahead.pop(user_of(owner), None)
-    if begun is not None:
-        _open_users[user_of(owner)] = begun.open()
 
 
 def user_of(owner: str) -> int:
@@ -232,7 +219,7 @@ def _tried(home: str) -> Level:
 def _maps_users(home: str) -> bool:
     from lapis.machine import namespaces
 
-    users = namespaces.UsersAhead(user_of("trial")).open()
+    users = namespaces.UsersAhead().open(user_of("trial"))
     try:
         return namespaces.can_map_users(home, users)
     except OSError:

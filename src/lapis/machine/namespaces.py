@@ -47,13 +47,12 @@ def own_users() -> None:
 
 
 class UsersAhead:
-    """A user namespace in which files of root are files of `user`, and all others what they are. For root.
+    """A user namespace in which files of root are files of another user, and all others what they are. For root.
 
     It takes a process that enters it, and some milliseconds until that runs: begin early, and open it when needed.
     """
 
-    def __init__(self, user: int) -> None:
-        self._user = user
+    def __init__(self) -> None:
         self._ready, tell = os.pipe()
         wait, self._stay = os.pipe()
         self._holder = os.fork()
@@ -69,9 +68,8 @@ class UsersAhead:
         os.close(tell)
         os.close(wait)
 
-    def open(self) -> int:
-        """To be called once."""
-        user = self._user
+    def open(self, user: int) -> int:
+        """To be called once, or `dismiss`."""
         try:
             os.read(self._ready, 1)
             for name in ("uid_map", "gid_map"):
@@ -79,10 +77,13 @@ class UsersAhead:
                 _write(f"/proc/{self._holder}/{name}", f"0 {user} 1\n{rest}")
             return os.open(f"/proc/{self._holder}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
         finally:
-            os.close(self._ready)
-            os.close(self._stay)
-            os.kill(self._holder, signal.SIGKILL)
-            os.waitpid(self._holder, 0)
+            self.dismiss()
+
+    def dismiss(self) -> None:
+        os.close(self._ready)
+        os.close(self._stay)
+        os.kill(self._holder, signal.SIGKILL)
+        os.waitpid(self._holder, 0)
 
 
 def lay_out(

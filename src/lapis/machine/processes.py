@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import time
+from typing import Callable, Iterable
 
 
 def started(pid: int) -> str | None:
@@ -58,10 +60,19 @@ def end_tree(mark: str, pids: list[int], grace: float = 5.0) -> None:
 
     Without grace nobody is asked first: an agent that was would have the time to report that its run was cancelled.
     """
+    _end(lambda: family(mark, pids), grace)
+
+
+def end_below(pid: int, when: str | None, grace: float = 5.0) -> None:
+    """End all that exactly this process started, directly or not: its whole tree, if it adopts orphans."""
+    _end(lambda: below(pid) if alive(pid, when) else set(), grace)
+
+
+def _end(find: Callable[[], set[int]], grace: float) -> None:
     deadline = time.monotonic() + grace
     number = signal.SIGTERM if grace > 0.0 else signal.SIGKILL
     while True:
-        targets = family(mark, pids)
+        targets = find()
         if not targets:
             return
         for pid in targets:
@@ -71,11 +82,57 @@ def end_tree(mark: str, pids: list[int], grace: float = 5.0) -> None:
                 pass
         if number == signal.SIGKILL and time.monotonic() > deadline + 5.0:
             return  # in the kernel's hands: nothing more can be done to it
-        while time.monotonic() < deadline and family(mark, pids):
-            time.sleep(0.02)
+        while targets and time.monotonic() < deadline:
+            wait_for_one(targets, deadline - time.monotonic())
+            targets = find()
         if time.monotonic() >= deadline:
             number = signal.SIGKILL
-            time.sleep(0.01)
+            wait_for_one(targets, 0.01)
+
+
+def wait_for_one(pids: Iterable[int], seconds: float) -> None:
+    """Until one of them has ended, or for so long. Where the system cannot tell: for a moment."""
+    doors: list[int] = []
+    try:
+        for pid in pids:
+            doors.append(os.pidfd_open(pid))
+        select.select(doors, [], [], max(0.0, seconds))
+    except (OSError, AttributeError, ValueError):  # it has ended, or there are too many, or no such thing: look again
+        time.sleep(min(0.02, max(0.0, seconds)))
+    finally:
+        for door in doors:
+            os.close(door)
+
+
+def below(pid: int) -> set[int]:
+    """The living processes below `pid`, without `pid`. Nobody else is looked at, however many the machine has."""
+    found: set[int] = set()
+    fresh = [pid]
+    while fresh:
+        each = fresh.pop()
+        try:
+            children = [int(child) for task in os.listdir(f"/proc/{each}/task") for child in _children(each, task)]
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has ended meanwhile: what it left is somebody else's child
+        except _NotTold:
+            return {child for child in family("", [pid]) if child != pid}
+        fresh += [child for child in children if child not in found]
+        found.update(children)
+    return {child for child in found if started(child) is not None}
+
+
+class _NotTold(Exception):
+    """This kernel does not tell who a process' children are."""
+
+
+def _children(pid: int, task: str) -> list[bytes]:
+    try:
+        with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
+            return file.read().split()
+    except (FileNotFoundError, ProcessLookupError):
+        if os.path.isdir(f"/proc/{pid}/task/{task}"):
+            raise _NotTold from None
+        return []
 
 
 def family(mark: str, pids: list[int]) -> set[int]:
