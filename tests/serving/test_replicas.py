@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from lapis.serving.call import Call
+from lapis.serving.description import Description, ReplicaCount, Worker
+from lapis.serving.replicas import LOOKS, Replica, Replicas
 from lapis.testing import until
 from tests.serving.service import Answer, Service, described, serving
 
@@ -190,7 +195,7 @@ def test_one_who_leaves_is_not_waited_for(tmp_path: Path) -> None:
 
 def test_load_brings_more_workers_and_they_go_when_it_is_over(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
-    count = {"min": 1, "max": 3, "refresh_seconds": 0.3, "scale_down_seconds": 0.6}
+    count = {"min": 1, "max": 3, "refresh_seconds": 0.2}
     with serving(tmp_path, SCRIPT, replicas=count) as service:
         ask = Asking(service)
         asked = [ask(wait=str(gate), name=str(number)) for number in range(6)]
@@ -199,8 +204,69 @@ def test_load_brings_more_workers_and_they_go_when_it_is_over(tmp_path: Path) ->
         gate.touch()
         assert [each.result(20).status for each in asked] == [200] * 6
         until(lambda: len(service.state["replicas"]) == 1, lambda: service.log)
-        assert "for the load" in service.log and "signal" not in service.log
+        assert "3 workers instead of" in service.log and "1 workers instead of 3: they are enough" in service.log
+        assert "signal" not in service.log
         assert service.ask({}).status == 200
+
+
+def test_workers_that_are_too_many_end_with_what_they_have_begun(tmp_path: Path) -> None:
+    gate, slow = tmp_path / "gate", tmp_path / "slow"
+    with serving(tmp_path, SCRIPT, replicas={"min": 1, "max": 3, "refresh_seconds": 0.2}) as service:
+        ask = Asking(service)
+        asked = [ask(wait=str(gate), name=str(number)) for number in range(6)]
+        until(lambda: len(service.workers) == 3, lambda: service.log)
+        gate.touch()
+        assert [each.result(20).status for each in asked] == [200] * 6
+        held = [ask(wait=str(slow), name=f"held {number}") for number in range(2)]
+        until(lambda: len(begun(slow)) == 2, lambda: service.log)
+        service.describe({**service.description, "replicas": {"min": 1, "max": 1}})
+        until(lambda: len(service.workers) == 1, lambda: service.log)
+        slow.touch()
+        assert [each.result(20).status for each in held] == [200, 200]
+        until(lambda: len(service.state["replicas"]) == 1, lambda: service.log)
+
+
+def test_the_number_of_workers_follows_the_largest_need_of_the_last_looks() -> None:
+    async def watch() -> list[int]:
+        replicas, counts = Replicas(_may_have(1, 4), ".", lambda _: None, lambda: None), []
+        began, replicas._none_since = time.monotonic(), None
+        for second in range(16):
+            replicas.queue.extend([_call()] * (3 if second == 2 else 0))
+            replicas.tick(began + second + 0.01)
+            replicas.queue.clear()
+            counts.append(replicas._wanted)
+        return counts
+
+    assert asyncio.run(watch()) == [1, 1, 1] + [4] * LOOKS + [1] * 3
+
+
+def test_a_service_that_nobody_asks_is_at_rest() -> None:
+    async def watch() -> list[bool]:
+        replicas = Replicas(_may_have(1, 1), ".", lambda _: None, lambda: None)
+        replicas.all.append(Replica(1, replicas))
+        replicas.submit(_call())
+        seen = [replicas.stirred.is_set()]
+        replicas.tick(time.monotonic())
+        seen.append(replicas.stirred.is_set())
+        replicas.queue.clear()
+        replicas.tick(time.monotonic())
+        return [*seen, replicas.stirred.is_set()]
+
+    assert asyncio.run(watch()) == [True, True, False]
+
+
+def _may_have(least: int, most: int) -> Description:
+    worker = Worker(("python",), ".", {})
+    return Description("id", "name", 1, worker, {"script": "score.py"}, replicas=ReplicaCount(least, most))
+
+
+def _call() -> Call:
+    class Nobody:
+        def answered(self, call: Call, status: int, lines: bytes, body: bytes) -> None: ...
+
+    call = Call(Nobody(), b"POST", b"/score", [])
+    call.arrived = time.monotonic()
+    return call
 
 
 def test_a_worker_may_answer_several_at_once(tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from lapis.serving.replicas import Replicas, StartFailed, say
 from lapis.serving.report import EVERY, Reporter
 
 CANNOT_START = 3
-TICK = 0.1
+TICK = 0.1  # seconds, while requests are answered or workers come and go
+REST = 1.0  # seconds, while nothing happens
 IDLE_AFTER_HANDOVER = 5.0  # seconds in which a client may use its connection once more, to be told to open another
 DRAIN_GRACE = 10.0  # seconds after the longest a request may take
 
@@ -36,7 +37,7 @@ class Service:
         self._error: dict[str, Any] | None = None
         self._port = about.listen.port
         self._door: handover.HandoverDoor | None = None
-        self._told_at = 0.0
+        self._told_at, self._told_requests = 0.0, 0
         self._leave = asyncio.Event()
         self._taken = False  # another front has our place
 
@@ -117,7 +118,7 @@ class Service:
     async def _tick(self) -> None:
         swept = 0.0
         while True:
-            await asyncio.sleep(TICK)
+            await self._until_the_next()
             now = time.monotonic()
             try:
                 self._replicas.tick(now)
@@ -127,11 +128,22 @@ class Service:
             except Exception as error:  # the clock has to go on
                 say(f"Something went wrong, and is tried again: {type(error).__name__}: {error}")
 
+    async def _until_the_next(self) -> None:
+        """A service that nobody asks sleeps, and wakes with the first request."""
+        stirred = self._replicas.stirred
+        if stirred.is_set():
+            await asyncio.sleep(TICK)
+            return
+        try:
+            await asyncio.wait_for(stirred.wait(), REST)
+        except TimeoutError:
+            pass
+
     def _each_second(self, now: float) -> None:
         self._front.refresh_date()
         for connection in list(self._front.connections):
             connection.sweep(now)
-        if now - self._told_at >= EVERY:
+        if now - self._told_at >= EVERY and self._front.figures.requests != self._told_requests:
             self._tell()
         changed = _changed_at(self._path)
         if changed == self._read_at:
@@ -143,12 +155,14 @@ class Service:
             say(f"{self._path} was changed and is not followed: {error}")
             return
         self._front.take(self._about)
+        self._replicas.stirred.set()
         self._tell()
         say("Its description was changed: keys, origins, limits, replicas and routes are the new ones.")
 
     def _tell(self) -> None:
         self._told_at = time.monotonic()
         figures = self._front.figures
+        self._told_requests = figures.requests
         body: dict[str, Any] = {
             "state": self._state,
             "port": self._port,

@@ -44,7 +44,6 @@ class ReplicaCount:
     target_utilization: float = 70.0
     refresh_seconds: float = 1.0
     concurrent_per_replica: int = 1
-    scale_down_seconds: float = 60.0  # how long fewer must have been enough
 
 
 @dataclass(frozen=True)

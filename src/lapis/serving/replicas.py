@@ -11,7 +11,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lapis.scoring import frames
@@ -25,6 +25,7 @@ LONGEST_BACKOFF = 30.0  # seconds until the next try where workers cannot start,
 LONGEST_PAUSE = 1.0  # and where they start, and die of what they are asked
 AHEAD_SECONDS = 0.01  # of work that a worker holds beside what it is at: it need not wait where the front has to,
 MOST_AHEAD, FEW_AHEAD = 32, 4  # and so many requests at most: of the only worker, and of one of several
+LOOKS = 10  # at the load, one each `refresh_seconds`: there are as many workers as any of the last ones called for
 _LARGE = 1 << 16
 
 STARTING, READY, STOPPING, GONE = "starting", "ready", "stopping", "gone"
@@ -154,13 +155,23 @@ class _Arrival(asyncio.Protocol):
 
 @dataclass
 class _Load:
-    """How much was asked of the workers since it was last looked at."""
+    """How much was asked of the workers since their number was last looked at."""
 
-    total: float = 0.0
-    samples: int = 0
-    since: float = 0.0
-    low_since: float | None = None
-    low_most: int = 0
+    since: float
+    last: float  # when it was last added to
+    busy: float = 0.0  # workers that had to do then
+    total: float = 0.0  # worker seconds
+    needed: deque[int] = field(default_factory=lambda: deque(maxlen=LOOKS))  # workers, at each of the last looks
+
+    def add(self, busy: float, now: float) -> None:
+        self.total += self.busy * (now - self.last)
+        self.busy, self.last = busy, now
+
+    def mean(self, now: float) -> float:
+        """Of the workers that had to do; from here on anew."""
+        mean = self.total / max(now - self.since, 1e-9)
+        self.total, self.since = 0.0, now
+        return mean
 
 
 class Replicas:
@@ -186,7 +197,8 @@ class Replicas:
         self._settled_in = False
         self._stopping = False
         self._tasks: set[asyncio.Task[None]] = set()
-        self._load = _Load(since=time.monotonic())
+        self._load = _Load(since=time.monotonic(), last=time.monotonic())
+        self.stirred = asyncio.Event()  # something has to be looked after ten times a second; else a second is enough
         self._metas: dict[tuple[bytes, bytes, bytes | None], bytes] = {}
 
     async def start(self) -> None:
@@ -204,6 +216,8 @@ class Replicas:
 
     def submit(self, call: Call) -> None:
         """Have it answered, now or soon, or refuse it."""
+        if not self.stirred.is_set():
+            self.stirred.set()
         best = None
         for replica in self.ready:
             count = len(replica.outstanding)
@@ -230,7 +244,7 @@ class Replicas:
                 replica.take(call)
 
     def tick(self, now: float) -> None:
-        """To be called ten times a second."""
+        """To be called ten times a second while `stirred` is set, each second else."""
         self._refuse_late(now)
         self._end_stuck(now)
         self._scale(now)
@@ -238,6 +252,8 @@ class Replicas:
         if missing > 0 and now >= self._next_start and self._settled_in and not self._stopping:
             for _ in range(missing):
                 self._begin()
+        if missing <= 0 and not self.waiting and self._wanted <= self.description.replicas.min:
+            self.stirred.clear()
 
     @property
     def waiting(self) -> int:
@@ -423,6 +439,7 @@ class Replicas:
         longest = LONGEST_PAUSE if started else LONGEST_BACKOFF
         delay = 0.0 if self._failures == 1 else min(longest, 0.5 * 2 ** (min(self._failures, 20) - 2))
         self._next_start = time.monotonic() + delay
+        self.stirred.set()
         self.restarts += 1
         self.say(f"Worker {replica.number}: {message} Another is started{f' in {delay:g} s' if delay else ''}.")
         self._changed()
@@ -471,28 +488,20 @@ class Replicas:
         if count.min == count.max:
             self._let_go()
             return
-        load.samples += 1
         if self.description.no_code:
             busy = sum(bool(replica.outstanding) for replica in self.ready)
-            load.total += busy + len(self.queue) / self.description.batch.largest
+            load.add(busy + len(self.queue) / self.description.batch.largest, now)
         else:
-            load.total += self.waiting / count.concurrent_per_replica
+            load.add(self.waiting / count.concurrent_per_replica, now)
         if now - load.since < count.refresh_seconds:
             return
-        needed = math.ceil(load.total / load.samples / (count.target_utilization / 100) - 1e-9)
-        needed = min(max(needed, count.min), count.max)
-        load.total, load.samples, load.since = 0.0, 0, now
-        if needed >= self._wanted:
-            if needed > self._wanted:
-                self.say(f"{needed} workers instead of {self._wanted}, for the load.")
-            self._wanted, load.low_since = needed, None
-        elif load.low_since is None:
-            load.low_since, load.low_most = now, needed
-        else:
-            load.low_most = max(load.low_most, needed)
-            if now - load.low_since >= count.scale_down_seconds:
-                self.say(f"{load.low_most} workers instead of {self._wanted}: they are enough.")
-                self._wanted, load.low_since = load.low_most, None
+        needed = math.ceil(load.mean(now) / (count.target_utilization / 100) - 1e-9)
+        load.needed.append(min(max(needed, count.min), count.max))
+        wanted = min(max(load.needed), count.max)
+        if wanted != self._wanted:
+            why = "for the load" if wanted > self._wanted else "they are enough"
+            self.say(f"{wanted} workers instead of {self._wanted}: {why}.")
+            self._wanted = wanted
         self._let_go()
 
     def _let_go(self) -> None:
