@@ -50,6 +50,24 @@ def test_runs_are_listed_with_the_newest_first(lapis: Lapis, here: Workspace) ->
     assert "There are more" in lapis("run", "list", "--limit", "1").err
 
 
+def test_the_best_runs_by_a_metric_are_listed_with_their_values(lapis: Lapis, here: Workspace) -> None:
+    for name, values in (("good", [0.5, 0.9, 0.7]), ("fair", [0.6]), ("none", [])):
+        run = Experiment(here, "a").start_logging(run_id=name, tags={"kind": name})
+        for value in values:
+            run.log("acc", value)
+        run.fail() if name == "fair" else run.complete()
+    assert ids(lapis("run", "list", "--json", "--sort", "metric:acc")) == ["good", "fair"]
+    assert ids(lapis("run", "list", "--json", "--sort", "metric:acc:asc", "--top", "1")) == ["good"], "its least is 0.5"
+    assert ids(lapis("run", "list", "--json", "--sort", "metric:acc", "--status", "Failed")) == ["fair"]
+    assert ids(lapis("run", "list", "--json", "--where", "acc>0.65", "-e", "a", "--tag", "kind=good")) == ["good"]
+    assert ids(lapis("run", "list", "--json", "--sort", "created:asc")) == ["good", "fair", "none"]
+    assert [run["value"] for run in lapis("run", "list", "--json", "--sort", "metric:acc").json["runs"]] == [0.9, 0.6]
+    shown = lapis("run", "list", "--sort", "metric:acc", "--all").out.splitlines()
+    assert shown[0].split()[:2] == ["RUN", "ACC"] and shown[1].split()[:2] == ["good", "0.9"]
+    assert "is no order of runs" in lapis("run", "list", "--sort", "size").err
+    assert "does not compare" in lapis("run", "list", "--where", "acc").err
+
+
 def test_children_and_archived_runs_are_listed_only_on_request(lapis: Lapis, here: Workspace) -> None:
     parent = Experiment(here, "family").start_logging(run_id="parent")
     parent.child_run(run_id="child").complete()

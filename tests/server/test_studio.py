@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Timer
 from typing import Any, NamedTuple
 from urllib.error import HTTPError
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
@@ -437,6 +437,31 @@ def test_runs_can_be_narrowed_to_an_experiment_and_leave_out_children(studio: St
     text = studio.get(f"{studio.base}?experiment=trial").text
     assert mine in text and other not in text and "a-child" not in text
     assert "<option selected>trial</option>" in text and "<option>another</option>" in text
+
+
+def test_runs_can_be_sorted_by_a_metric_and_the_address_says_so(studio: Studio) -> None:
+    for name, value in (("middle", 0.5), ("best", 0.9), ("worst", 0.1)):
+        run = studio.run(name, tags={"kind": name})
+        studio.report(run, points=[("scalar", "acc & more", value), ("scalar", "acc & more", 0.3)])
+    studio.run("without")
+
+    def order(address: str) -> list[str]:
+        text = studio.get(studio.base + address).text
+        named = [dict(attributes).get("href") or "" for tag, attributes in elements(text) if tag == "a"]
+        return [href.rpartition("/")[2] for href in named if href.startswith(studio.base + "/")]
+
+    text = studio.get(studio.base).text
+    (head,) = [a["href"] or "" for tag, a in elements(text) if tag == "a" and "sort=" in (a.get("href") or "")]
+    assert order("") == ["without", "worst", "best", "middle"]
+    assert order(head) == ["best", "middle", "worst"], "a click on the head of the column: the greatest first"
+    again = studio.get(studio.base + head).text
+    assert 'aria-sort="descending"' in again and "0.9" in again
+    (head,) = [a["href"] or "" for tag, a in elements(again) if tag == "a" and ":asc" in unquote(a.get("href") or "")]
+    assert order(head) == ["worst", "middle", "best"], "and once more: the least first"
+    assert order("?where=acc+%26+more>0.4") == ["best", "middle"]
+    assert order("?tag=kind%3Dbest") == ["best"] and order("?status=Completed") == []
+    assert "is no order of runs" in studio.get(f"{studio.base}?sort=size").text
+    assert studio.get(f"{studio.base}?sort=size").status == 400
 
 
 def test_the_front_page_leads_to_the_runs(studio: Studio) -> None:

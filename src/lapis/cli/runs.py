@@ -12,6 +12,7 @@ from lapis.cli.options import Json, RunId, RunIds, WorkspaceName, labels
 from lapis.cli.workspaces import tags_text
 from lapis.domain import in_words
 from lapis.domain.run import ENDED, RunState
+from lapis.domain.run_filter import parse_bound, parse_order
 from lapis.domain.terminal_escapes import plain
 
 if TYPE_CHECKING:
@@ -31,33 +32,43 @@ def list_runs(
         list[str] | None, typer.Option(metavar="STATUS", help="Only such as are Running, Failed, ... Repeat it.")
     ] = None,
     tag: Annotated[list[str] | None, typer.Option(metavar="KEY[=VALUE]", help="Only with this tag. Repeat it.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 20,
+    where: Annotated[
+        list[str] | None, typer.Option(metavar="METRIC>=NUMBER", help="Only with such values: >, >=, <, <=. Repeat it.")
+    ] = None,
+    sort: Annotated[
+        str, typer.Option(metavar="ORDER", help="created, metric:NAME (the greatest first) or metric:NAME:asc.")
+    ] = "created",
+    limit: Annotated[int, typer.Option("--limit", "--top", "-n", min=1, help="At most so many.")] = 20,
     everything: Annotated[bool, typer.Option("--all", "-a", help="Children of runs and archived runs too.")] = False,
     workspace: WorkspaceName = None,
     as_json: Json = False,
 ) -> None:
-    """List runs, the newest first."""
+    """List runs, the newest first, or the best by a metric."""
     words = [_status_word(word) for word in status or []]
     labels(tag, "--tag")
+    order, bounds = parse_order(sort), [str(parse_bound(bound)) for bound in where or []]
     ws = choice.workspace(workspace)
-    query = {"experiment": experiment, "tag": tag, "children": everything}
+    query = {"experiment": experiment, "tag": tag, "children": everything, "where": bounds, **order.query()}
     found = _find(ws, query, words, limit + 1, archived=False)
     if everything:  # the server lists the two kinds apart
         found += _find(ws, query, words, limit + 1, archived=True)
-        found.sort(key=lambda view: float(view["created_at"]), reverse=True)
+        by = "created_at" if order.metric is None else "value"
+        found.sort(key=lambda view: float(view[by]), reverse=not order.ascending)
     if not found and experiment is not None:
         _check_experiment(ws, experiment)
     views, more = found[:limit], len(found) > limit
+    shown_by = [] if order.metric is None else [order.metric]
 
     def show() -> None:
         if not views:
             screen.notice(f"No such runs in workspace '{ws.name}'.")
             return
         screen.table(
-            ["RUN", "EXPERIMENT", "STATUS", "NAME", "CREATED", "TIME", "TAGS"],
+            ["RUN", *(name.upper() for name in shown_by), "EXPERIMENT", "STATUS", "NAME", "CREATED", "TIME", "TAGS"],
             [
                 (
                     view["id"],
+                    *(_number(view["value"]) for _ in shown_by),
                     view["experiment"],
                     view["status"],
                     view["display_name"] or "",
@@ -69,9 +80,12 @@ def list_runs(
             ],
         )
         if more:
-            screen.notice(f"There are more: these are the newest {limit}. --limit shows others.")
+            which = "first" if order.metric or order.ascending else "newest"
+            screen.notice(f"There are more: these are the {which} {limit}. --limit shows others.")
 
-    screen.answer({"runs": [summary(view) for view in views], "more": more}, show)
+    values = [{"value": view["value"]} if shown_by else {} for view in views]
+    document = [{**summary(view), **value} for view, value in zip(views, values, strict=True)]
+    screen.answer({"runs": document, "more": more}, show)
 
 
 def show(run_id: RunId, workspace: WorkspaceName = None, as_json: Json = False) -> None:
@@ -222,7 +236,8 @@ def _find(
     while True:
         asked = {**query, "status": words or None, "archived": archived, "limit": min(most, _PAGE), "cursor": cursor}
         page = workspace._client.call("GET", workspace._base + "/runs", query=asked)
-        found += page["runs"]
+        values = page.get("values") or [None] * len(page["runs"])
+        found += [{**view, "value": value} for view, value in zip(page["runs"], values, strict=True)]
         cursor = page["cursor"]
         if cursor is None or len(found) >= most:
             return found[:most]

@@ -11,6 +11,19 @@ from lapis.errors import UserErrorException
 MAXIMIZE, MINIMIZE = "maximize", "minimize"
 
 
+class Order(NamedTuple):
+    """By a metric's best value, or by when runs were made where `metric` is None."""
+
+    metric: str | None
+    ascending: bool
+
+    def query(self) -> dict[str, object]:
+        """As the server takes it."""
+        if self.metric is None:
+            return {"oldest_first": True} if self.ascending else {}
+        return {MINIMIZE if self.ascending else MAXIMIZE: self.metric}
+
+
 class Bound(NamedTuple):
     """What a run's best value of a metric has to be: the greatest of it where more is asked for, else the least."""
 
@@ -45,6 +58,20 @@ class RunFilter:
     oldest_first: bool = False
     best_by: tuple[str, str] | None = None  # (metric, "maximize" | "minimize")
     services: bool = False  # the runs that services live in too
+
+
+def parse_order(text: str) -> Order:
+    """`metric:accuracy`, `metric:loss:asc`, `created` or `created:asc`, as users write it."""
+    what, colon, way = text.rpartition(":")
+    if not colon or way not in ("asc", "desc"):
+        what, way = text, "desc"
+    kind, _, metric = what.partition(":")
+    if what == "created" or (kind == "metric" and metric):
+        return Order(metric or None, way == "asc")
+    raise UserErrorException(
+        f"{text!r} is no order of runs. Write 'metric:accuracy' for those with the greatest accuracy first, "
+        "'metric:loss:asc' for those with the least loss, 'created' or 'created:asc'."
+    )
 
 
 _BOUND = re.compile(r"\s*(?P<metric>.+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<number>[^<>=]+)")

@@ -90,11 +90,19 @@ class Experiment:
         tags: LabelFilter = None,
         properties: LabelFilter = None,
         include_children: bool = False,
+        *,
+        status: str | Iterable[str] | None = None,
+        order_by: str | None = None,
+        where: str | Iterable[str] | None = None,
     ) -> Iterator[Run]:
-        """Runs of this experiment, the newest first."""
+        """Runs of this experiment, the newest first.
+
+        Lapis' own: `order_by="metric:accuracy"` gives those with the greatest accuracy first, `"metric:loss:asc"` those
+        with the least loss; `where="accuracy>=0.9"` only those that came so far.
+        """
         from lapis.sdk.runs.run import Run
 
-        return Run.list(self, type=type, tags=tags, properties=properties, include_children=include_children)
+        return Run.list(self, type, tags, properties, status, include_children, order_by=order_by, where=where)
 
     # -- what it is
 

@@ -102,8 +102,14 @@ class Run(RunFiles, RunMetrics, RunFamily):
         status: str | Iterable[str] | None = None,
         include_children: bool = False,
         _rehydrate_runs: bool = True,
+        *,
+        order_by: str | None = None,
+        where: str | Iterable[str] | None = None,
     ) -> Iterator[Run]:
-        """Runs of an experiment, the newest first, fetched page by page as they are asked for."""
+        """Runs of an experiment, the newest first, fetched page by page as they are asked for.
+
+        `order_by` and `where` are Lapis' own: see Experiment.get_runs().
+        """
         if not hasattr(experiment, "workspace"):
             raise UserErrorException(f"experiment must be an Experiment, not {experiment.__class__.__name__}.")
         query = {
@@ -113,6 +119,7 @@ class Run(RunFiles, RunMetrics, RunFamily):
             "property": experiments.label_filters(properties),
             "status": [status] if isinstance(status, str) else status,
             "children": include_children,
+            **_by_metrics(order_by, where),
         }
         return _pages(experiment.workspace, query, experiment)
 
@@ -580,6 +587,17 @@ def rehydrate(experiment: Experiment, view: dict[str, Any]) -> Run:
 
         return HyperDriveRun(experiment, view["id"], _view=view)
     return Run(experiment, view["id"], _view=view)
+
+
+def _by_metrics(order_by: str | None, where: str | Iterable[str] | None) -> dict[str, Any]:
+    """Checked here, so that a slip is told where it was made and not when the first run is asked for."""
+    if order_by is None and where is None:
+        return {}
+    from lapis.domain.run_filter import parse_bound, parse_order
+
+    bounds = [where] if isinstance(where, str) else [*(where or ())]
+    ordered = parse_order(order_by).query() if order_by is not None else {}
+    return {"where": [str(parse_bound(bound)) for bound in bounds], **ordered}
 
 
 def _pages(workspace: Workspace, query: Mapping[str, Any], experiment: Experiment | None) -> Iterator[Run]:

@@ -16,7 +16,7 @@ from lapis.domain.changes import RunChange, checked_as
 from lapis.domain.limits import PAGE
 from lapis.domain.report import check_report
 from lapis.domain.run import parse_label
-from lapis.domain.run_filter import RunFilter, parse_bound
+from lapis.domain.run_filter import MAXIMIZE, MINIMIZE, RunFilter, parse_bound
 from lapis.errors import UserErrorException
 from lapis.server.api.repeats import whole
 from lapis.server.api.request import Asked, TheControl, answer, make_router
@@ -58,7 +58,7 @@ def find(
     limit: Annotated[int, Query(ge=1, le=PAGE)] = 100,
     cursor: Name | None = None,
 ) -> Response:
-    best = ("maximize", maximize) if maximize else ("minimize", minimize) if minimize else None
+    by = (maximize, MAXIMIZE) if maximize else (minimize, MINIMIZE) if minimize else None
     wanted = RunFilter(
         workspace_id=workspace_id,
         experiment=experiment,
@@ -72,10 +72,14 @@ def find(
         archived=archived,
         oldest_first=oldest_first,
         bounds=tuple(parse_bound(text) for text in where or ()),
-        best_by=(best[1], best[0]) if best and best[1] else None,
+        best_by=by,
     )
     found, more = control.runs.find(wanted, limit, cursor)
-    return answer({"runs": [control.run_views.of(run) for run in found], "cursor": more})
+    reply: dict[str, Any] = {"runs": [control.run_views.of(run) for run in found], "cursor": more}
+    if wanted.best_by is not None:  # what each was ranked by, in the same order
+        best = control.metrics.best_of(workspace_id, [run.id for run in found], *wanted.best_by)
+        reply["values"] = [best.get(run.id) for run in found]
+    return answer(reply)
 
 
 @router.get("/{run_id}")

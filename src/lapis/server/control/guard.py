@@ -102,10 +102,9 @@ def make_runs(control: Control, actor: Actor, workspace_id: str, many: list[NewR
 
 
 def find_runs(control: Control, actor: Actor, where: RunFilter, *_: Any, **__: Any) -> None:
-    """To look for runs: in a workspace that one may read, or everywhere for those who may read everything."""
-    actor.may_read(where.workspace_id or "")
-    if where.workspace_id is not None:
-        control.workspaces.check(where.workspace_id)
+    """To look for runs, in a workspace that one may read."""
+    actor.may_read(where.workspace_id)
+    control.workspaces.check(where.workspace_id)
 
 
 def show_run(control: Control, actor: Actor, run: RunRecord, *_: Any, **__: Any) -> None:
@@ -134,6 +133,7 @@ TABLE: Mapping[Callable[..., Any], Right] = {
     Workspaces.delete: manage_in,
     Workspaces.add_experiment: add,
     Workspaces.experiments: read,
+    Workspaces.newest_experiments: read,
     Workspaces.change_experiment: manage_in,
     Workspaces.delete_experiment: manage_in,
     Runs.create: make_runs,
@@ -169,6 +169,7 @@ TABLE: Mapping[Callable[..., Any], Right] = {
     Files.put_stored: change_run,
     Metrics.summaries: read,
     Metrics.of_runs: read,
+    Metrics.best_of: read,
     Metrics.curve: read,
     Metrics.points: read,
     Sweeps.trials: read,

@@ -132,6 +132,10 @@ class Workspaces:
             and all(k in experiment["tags"] and v in (None, experiment["tags"][k]) for k, v in tags.items())
         ]
 
+    def newest_experiments(self, workspace_id: str, most: int) -> list[str]:
+        """Their names, at most `most`, however many there are."""
+        return [name for name in self._store.newest_experiments(workspace_id, most) if name != SERVICES]
+
     def change_experiment(self, workspace_id: str, experiment_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """`tags` sets some, `remove_tags` removes some, `archived` and `name` do what they say."""
         found = [e for e in self._store.experiments(workspace_id) if e["id"] == experiment_id]

@@ -83,6 +83,12 @@ class WorkspaceStore:
         with self._database.read() as connection:
             return [_to_experiment(row) for row in connection.execute(query)]
 
+    def newest_experiments(self, workspace_id: str, most: int) -> list[str]:
+        mine = (experiments.c.workspace_id == workspace_id, experiments.c.archived_at.is_(None))
+        query = select(experiments.c.name).where(*mine).order_by(experiments.c.pk.desc()).limit(most)
+        with self._database.read() as connection:
+            return list(connection.execute(query).scalars())
+
     def replace_experiment(self, workspace_id: str, experiment: dict[str, Any]) -> None:
         mine = (experiments.c.workspace_id == workspace_id, experiments.c.id == experiment["id"])
         try:

@@ -13,16 +13,16 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
 from fastapi.routing import APIRoute
 
-from lapis.domain.run_filter import RunFilter
 from lapis.errors import AzureMLException, NotFound, UserErrorException, WorkspaceException, to_wire
 from lapis.server.api.request import TheControl
-from lapis.server.control.bounds import Name, Offset, Seconds
+from lapis.server.control.bounds import DisplayName, Name, Offset, Seconds
 from lapis.server.control.guard import Guarded
-from lapis.server.studio import exhibits, rendering, views
+from lapis.server.studio import exhibits, rendering, run_list, views
 from lapis.server.studio.rendering import HEADERS, STATIC, data, page
 
 LONGEST_WAIT = 20.0
 _PER_PAGE = 50
+_MOST_EXPERIMENTS = 500  # to choose from; others can be named in the address
 # the blocks of run.html that change while a run runs
 _LIVE = ("heading", "facts", "stages", "logs", "metrics", "exhibits", "children", "files")
 
@@ -68,18 +68,30 @@ def static(name: str) -> Response:
 
 
 @router.get("/{workspace_id}/runs")
-def runs(control: TheControl, workspace_id: str, experiment: str = "", cursor: Name | None = None) -> Response:
+def runs(
+    control: TheControl,
+    workspace_id: str,
+    experiment: Name = "",
+    status: Name = "",
+    tag: DisplayName = "",
+    where: DisplayName = "",
+    sort: DisplayName = "",
+    cursor: Name | None = None,
+) -> Response:
+    """The address says all that the list is: it can be kept, and sent to somebody."""
     workspace = control.workspaces.get(workspace_id)
-    where = RunFilter(workspace_id=workspace_id, experiment=experiment or None, roots_only=True)
-    found, more = control.runs.find(where, _PER_PAGE, cursor)
-    experiments = control.workspaces.experiments(workspace_id, None, "ActiveOnly", {})
+    asked = run_list.Asked(experiment, status, tag, where, sort)
+    found, more = control.runs.find(asked.filter(workspace_id), _PER_PAGE, cursor)
+    names = control.workspaces.newest_experiments(workspace_id, _MOST_EXPERIMENTS)
     return page(
         "runs.html",
         workspace=workspace,
         runs=[control.run_views.of(run) for run in found],
+        columns=run_list.columns(control, workspace_id, [run.id for run in found], asked),
         live=any(not run.ended for run in found),
-        experiments=sorted({each["name"] for each in experiments} | ({experiment} if experiment else set())),
-        experiment=experiment,
+        experiments=sorted({*names, *filter(None, [experiment])}),
+        statuses=run_list.STATUSES,
+        asked=asked,
         paged=cursor is not None,
         more=more,
         now=control.lifetime.now(),
