@@ -9,6 +9,7 @@
     │   │   ├── NotFound                    nothing of that name or id
     │   │   ├── Conflict                    it exists already, or its state forbids the call
     │   │   ├── TooLarge                    more bytes than are taken
+    │   │   ├── InvalidPipeline             a pipeline cannot be as it was built; a ValueError too, as in SDK v1
     │   │   └── NotThereYet                 a call of SDK v1 that Lapis does not have yet
     │   ├── ActivityFailedException     a run that was waited for did not complete
     │   ├── HyperDriveException         a hyperparameter search cannot be as it was described
@@ -125,6 +126,12 @@ class Conflict(UserErrorException):
 class TooLarge(UserErrorException):
     code = "TooLarge"
     status = 413
+
+
+class InvalidPipeline(UserErrorException, ValueError):
+    """SDK v1 raises a plain ValueError."""
+
+    code = "InvalidPipeline"
 
 
 class NotThereYet(UserErrorException, NotImplementedError):
@@ -371,7 +378,18 @@ def _descendants(root: type) -> list[type]:
     return [root] + [cls for child in children for cls in _descendants(child)]
 
 
-_OURS = {Forbidden, TokenEnded, NotFound, Conflict, TooLarge, NotThereYet, StorageFull, Busy, Unavailable}
+_OURS = {
+    Forbidden,
+    TokenEnded,
+    NotFound,
+    Conflict,
+    TooLarge,
+    InvalidPipeline,
+    NotThereYet,
+    StorageFull,
+    Busy,
+    Unavailable,
+}
 _ALL = [cls for root in (AzureMLException, ServiceException) for cls in _descendants(root)]
 for _cls in _ALL:
     if _cls not in _OURS:

@@ -149,6 +149,7 @@ ROUTES: dict[tuple[str, str], tuple[set[str], Any]] = {
     ("GET", RUN + "/metrics"): (READERS, None),
     ("GET", RUN + "/values"): (READERS, None),
     ("GET", RUN + "/trials"): (READERS, None),
+    ("GET", RUN + "/steps"): (READERS, None),
     ("GET", RUN + "/summaries"): (READERS, None),
     ("GET", RUN + "/curve?name=x"): (READERS, None),
     ("GET", RUN + "/watch"): (READERS, None),

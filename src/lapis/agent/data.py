@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from lapis.agent import reach
@@ -95,7 +96,13 @@ def _lay_out(
         with _named("Output", output.name):
             if isinstance(output.place, str):
                 check(output.place)
-            outputs[output.name] = _output(objects.laid(output), _target(output, code, folder))
+            made = output.made_by_script and isinstance(output.place, str)  # what stands in for an object store is ours
+            laid = replace(objects.laid(output), made_by_script=made)
+            path = _output(laid, _target(output, code, folder))
+            if output.made_by_script:
+                variables[f"AZUREML_DATAREFERENCE_{output.name}"] = path
+            else:
+                outputs[output.name] = path
     variables.update(inputs, **outputs)
     variables["AZUREML_DATASET_ENVIRONMENT_VARS"] = ",".join(inputs)
     variables["LAPIS_INPUTS"], variables["LAPIS_OUTPUTS"] = json.dumps(inputs), json.dumps(outputs)
@@ -125,7 +132,7 @@ def _upload(wanted: Reference | Output, code: str, folder: str, work: Work) -> l
             continue
         try:
             reach.check_data(source, work, folder)  # a link that the script made leads where it likes
-            _copy(source, os.path.join(_folder_of(wanted), name), wanted.overwrite)
+            _copy(source, os.path.join(_folder_of(wanted), name) if name else _folder_of(wanted), wanted.overwrite)
         except (OSError, UserErrorException) as error:
             if shortages.of_room(error):
                 raise  # it is tried again when there is room
@@ -247,12 +254,27 @@ def _dataset(
 
 
 def _output(wanted: Output, target: str) -> str:
+    if wanted.made_by_script:
+        return _to_be_made(wanted, target)
     if wanted.mode == "upload":
         os.makedirs(target, exist_ok=True)
         return target
     place = _folder_of(wanted)
     os.makedirs(place, exist_ok=True)
     if not wanted.path_on_compute:
+        return place
+    if os.path.islink(target):
+        os.remove(target)
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    os.symlink(place, target)
+    return target
+
+
+def _to_be_made(wanted: Output, target: str) -> str:
+    """Where the script makes a file or a folder: only what it lies in is there."""
+    place = target if wanted.mode == "upload" else _folder_of(wanted)
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    if wanted.mode == "upload" or not wanted.path_on_compute:
         return place
     if os.path.islink(target):
         os.remove(target)
@@ -283,6 +305,8 @@ def _reference(wanted: Reference, target: str) -> str:
 
 
 def _files_below(folder: str) -> Iterator[tuple[str, str]]:
+    if os.path.isfile(folder):  # an output that the script made as a file
+        yield "", folder
     for where, _, names in os.walk(folder):
         for name in sorted(names):
             path = os.path.join(where, name)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from lapis.agent import prepare
 from lapis.agent.crew import Member
 from lapis.domain import settings
-from lapis.domain.job import DatasetInput
+from lapis.domain.job import DatasetInput, Output
 from lapis.domain.launch import Work
 from lapis.errors import UserErrorException
 from lapis.machine import apart, json_files, own_sources
@@ -139,7 +139,8 @@ def _to_write(work: Work, members: Sequence[Member], folder: str, head: str | No
             continue
         if isinstance(wanted.place, str):
             check_data(wanted.place, work, folder)
-            yield wanted.place
+            made = isinstance(wanted, Output) and wanted.made_by_script
+            yield os.path.dirname(wanted.place) if made else wanted.place
         else:
             from lapis.agent.objects import stand_in
 

@@ -129,6 +129,7 @@ class Output(Value):
     overwrite: bool = False
     globs: tuple[str, ...] = ()  # which of the written files go to the datastore; none: all
     glob: str | None = field(default=None, metadata=_PATH)  # which of them the dataset has
+    made_by_script: bool = False  # a file or a folder, which the script makes itself; it finds it as a data reference
     register: Registration | None = None
 
     def of_run(self, run_id: str, other: str) -> Output:

@@ -13,9 +13,12 @@ from lapis.errors import Conflict, UserErrorException
 if TYPE_CHECKING:
     from lapis.domain.job import Job, Search
     from lapis.domain.launch import Owner
+    from lapis.domain.pipeline import PipelinePlan
 
 SCRIPT_RUN = "azureml.scriptrun"
 SWEEP = "hyperdrive"
+PIPELINE_RUN = "azureml.PipelineRun"
+STEP_RUN = "azureml.StepRun"
 NAME_PATTERN = re.compile(r"[a-zA-Z0-9][\w-]{0,254}", re.ASCII)
 ID_PATTERN = re.compile(r"[a-zA-Z0-9][\w-]{0,255}", re.ASCII)
 
@@ -82,6 +85,7 @@ class RunRecord(NamedTuple):
     definition: Mapping[str, Any] | None = None  # Azure's runDefinition, as it was submitted
     job: Job | None = None  # what an engine is to launch; None: the run lives in its owner's process
     sweep: Search | None = None  # of a hyperparameter search
+    pipeline: PipelinePlan | None = None  # of a pipeline
     owner: Owner | None = None  # the process that an interactive run lives in
     handle: Mapping[str, Any] | None = None  # what the engine gave back
     launches: int = 0
@@ -102,6 +106,11 @@ class RunRecord(NamedTuple):
         return self.state in ENDED
 
     @property
+    def conducts(self) -> bool:
+        """Whether it is a search or a pipeline: the server starts runs below it, and it ends when they have."""
+        return self.sweep is not None or self.pipeline is not None
+
+    @property
     def started_at(self) -> float | None:
         return next((step.at for step in self.history if step.state == S.RUNNING), None)
 
@@ -113,7 +122,7 @@ class RunRecord(NamedTuple):
         body: dict[str, Any] = self._asdict()
         body["state"] = self.state.value
         body["history"] = [step.to_json() for step in self.history]
-        for part in ("job", "sweep", "owner"):
+        for part in ("job", "sweep", "pipeline", "owner"):
             if body[part] is not None:
                 body[part] = body[part].to_json()
         return body
@@ -139,8 +148,9 @@ def _parts() -> dict[str, Any]:
     """The fields that are values of their own. Late: a script that logs needs none of them, and classes take time."""
     from lapis.domain.job import Job, Search
     from lapis.domain.launch import Owner
+    from lapis.domain.pipeline import PipelinePlan
 
-    return {"job": Job, "sweep": Search, "owner": Owner}
+    return {"job": Job, "sweep": Search, "pipeline": PipelinePlan, "owner": Owner}
 
 
 def advance(run: RunRecord, to: RunState, *, reason: str, at: float, until: str = "") -> RunRecord:

@@ -47,6 +47,7 @@ from lapis.server.control.jobs import Address
 from lapis.server.control.lifetime import Lifetime
 from lapis.server.control.metrics import Metrics
 from lapis.server.control.models import Models
+from lapis.server.control.pipelines import Pipelines
 from lapis.server.control.profiles import Profiles
 from lapis.server.control.reconciler import Reconciler
 from lapis.server.control.run_tokens import RunTokens
@@ -59,6 +60,7 @@ from lapis.server.control.service_fronts import ServiceFronts
 from lapis.server.control.service_keeper import ServiceKeeper
 from lapis.server.control.service_uses import ServiceUses
 from lapis.server.control.services import Services
+from lapis.server.control.step_reuse import StepReuse
 from lapis.server.control.stores import open_stores
 from lapis.server.control.sweeps import Sweeps
 from lapis.server.control.upkeep import Upkeep
@@ -90,6 +92,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], leave: C
     admission = Admission(stores, holdings, data_sets)
     runs = Runs(stores, events, builds, computes, fronts, tokens, admission, sealing, now, steady)
     sweeps = Sweeps(stores, runs, events, now, steady)
+    pipelines = Pipelines(stores, runs, data_sets, StepReuse(stores, sealing), events, now)
     models = Models(stores, holdings, uses, now)
     contents = Contents(stores, models, builds, sealing)
     services = Services(stores, contents, computes, fronts, waiting, access, events, home, host, now, steady)
@@ -115,10 +118,11 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], leave: C
         lifetime=Lifetime(stores, access, home, now, leave),
         workspaces=Workspaces(stores, now),
         runs=runs,
-        run_views=RunViews(waiting, sweeps, now, steady),
+        run_views=RunViews(waiting, sweeps, pipelines, now, steady),
         files=Files(stores, holdings, access, events, now),
         metrics=Metrics(stores),
         sweeps=sweeps,
+        pipelines=pipelines,
         computes=computes,
         data=data_sets,
         environments=Environments(stores, holdings, builds, sealing, now),

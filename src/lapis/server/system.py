@@ -27,10 +27,12 @@ class System:
         self.control.profiles.start()
         self.reconciler.start()
         self.control.sweeps.start()
+        self.control.pipelines.start()
         self.control.upkeep.start()
 
     def stop(self) -> None:
         self.control.upkeep.stop()
+        self.control.pipelines.stop()
         self.control.sweeps.stop()
         self.reconciler.stop()
         self.stores.database.close()

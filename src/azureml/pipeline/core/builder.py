@@ -1,7 +1,5 @@
 """What pipelines are built of."""
 
-from lapis.sdk.base.missing_names import stand_in as _stand_in
-
-PipelineData = _stand_in("azureml.pipeline.core.PipelineData")
-PipelineStep = _stand_in("azureml.pipeline.core.PipelineStep")
-StepSequence = _stand_in("azureml.pipeline.core.StepSequence")
+from lapis.sdk.pipelines.bindings import PipelineData as PipelineData
+from lapis.sdk.pipelines.steps import PipelineStep as PipelineStep
+from lapis.sdk.pipelines.steps import StepSequence as StepSequence

@@ -5,27 +5,27 @@ from azureml.data.stored_procedure_parameter import (
     StoredProcedureParameterType as StoredProcedureParameterType,
 )
 from lapis.sdk.base.missing_names import stand_in as _stand_in
+from lapis.sdk.pipelines.bindings import InputPortBinding as InputPortBinding
+from lapis.sdk.pipelines.bindings import OutputPortBinding as OutputPortBinding
+from lapis.sdk.pipelines.bindings import PipelineDataset as PipelineDataset
+from lapis.sdk.pipelines.bindings import TrainingOutput as TrainingOutput
+from lapis.sdk.pipelines.graph import DataSourceNode as DataSourceNode
+from lapis.sdk.pipelines.graph import Edge as Edge
+from lapis.sdk.pipelines.graph import Graph as Graph
+from lapis.sdk.pipelines.graph import ModuleNode as ModuleNode
+from lapis.sdk.pipelines.graph import Node as Node
+from lapis.sdk.pipelines.graph_ports import DataSource as DataSource
+from lapis.sdk.pipelines.graph_ports import DataSourceDef as DataSourceDef
+from lapis.sdk.pipelines.graph_ports import DataType as DataType
+from lapis.sdk.pipelines.graph_ports import InputPort as InputPort
+from lapis.sdk.pipelines.graph_ports import InputPortDef as InputPortDef
+from lapis.sdk.pipelines.graph_ports import Module as Module
+from lapis.sdk.pipelines.graph_ports import ModuleDef as ModuleDef
+from lapis.sdk.pipelines.graph_ports import OutputPort as OutputPort
+from lapis.sdk.pipelines.graph_ports import OutputPortDef as OutputPortDef
+from lapis.sdk.pipelines.graph_ports import Param as Param
+from lapis.sdk.pipelines.graph_ports import ParamDef as ParamDef
+from lapis.sdk.pipelines.parameters import PipelineParameter as PipelineParameter
+from lapis.sdk.pipelines.step_run import PortDataReference as PortDataReference
 
-DataSource = _stand_in("azureml.pipeline.core.graph.DataSource")
-DataSourceDef = _stand_in("azureml.pipeline.core.graph.DataSourceDef")
-DataSourceNode = _stand_in("azureml.pipeline.core.graph.DataSourceNode")
-DataType = _stand_in("azureml.pipeline.core.graph.DataType")
-Edge = _stand_in("azureml.pipeline.core.graph.Edge")
-Graph = _stand_in("azureml.pipeline.core.graph.Graph")
-InputPort = _stand_in("azureml.pipeline.core.graph.InputPort")
-InputPortBinding = _stand_in("azureml.pipeline.core.InputPortBinding")
-InputPortDef = _stand_in("azureml.pipeline.core.graph.InputPortDef")
-Module = _stand_in("azureml.pipeline.core.graph.Module")
-ModuleDef = _stand_in("azureml.pipeline.core.graph.ModuleDef")
-ModuleNode = _stand_in("azureml.pipeline.core.graph.ModuleNode")
-Node = _stand_in("azureml.pipeline.core.graph.Node")
-OutputPort = _stand_in("azureml.pipeline.core.graph.OutputPort")
-OutputPortBinding = _stand_in("azureml.pipeline.core.OutputPortBinding")
-OutputPortDef = _stand_in("azureml.pipeline.core.graph.OutputPortDef")
-Param = _stand_in("azureml.pipeline.core.graph.Param")
-ParamDef = _stand_in("azureml.pipeline.core.graph.ParamDef")
-PipelineDataset = _stand_in("azureml.pipeline.core.PipelineDataset")
-PipelineParameter = _stand_in("azureml.pipeline.core.PipelineParameter")
-PortDataReference = _stand_in("azureml.pipeline.core.PortDataReference")
 PublishedPipeline = _stand_in("azureml.pipeline.core.PublishedPipeline")
-TrainingOutput = _stand_in("azureml.pipeline.core.TrainingOutput")

@@ -1,5 +1,3 @@
 """Pipelines."""
 
-from lapis.sdk.base.missing_names import stand_in as _stand_in
-
-Pipeline = _stand_in("azureml.pipeline.core.Pipeline")
+from lapis.sdk.pipelines.pipeline import Pipeline as Pipeline

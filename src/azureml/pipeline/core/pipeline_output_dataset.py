@@ -1,8 +1,6 @@
 """What a step writes, as a dataset."""
 
-from lapis.sdk.base.missing_names import stand_in as _stand_in
-
-DatasetRegistration = _stand_in("azureml.pipeline.core.pipeline_output_dataset.DatasetRegistration")
-PipelineOutputAbstractDataset = _stand_in("azureml.pipeline.core.pipeline_output_dataset.PipelineOutputAbstractDataset")
-PipelineOutputFileDataset = _stand_in("azureml.pipeline.core.pipeline_output_dataset.PipelineOutputFileDataset")
-PipelineOutputTabularDataset = _stand_in("azureml.pipeline.core.pipeline_output_dataset.PipelineOutputTabularDataset")
+from lapis.sdk.pipelines.output_datasets import DatasetRegistration as DatasetRegistration
+from lapis.sdk.pipelines.output_datasets import PipelineOutputAbstractDataset as PipelineOutputAbstractDataset
+from lapis.sdk.pipelines.output_datasets import PipelineOutputFileDataset as PipelineOutputFileDataset
+from lapis.sdk.pipelines.output_datasets import PipelineOutputTabularDataset as PipelineOutputTabularDataset

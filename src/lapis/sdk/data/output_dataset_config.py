@@ -46,6 +46,12 @@ class UploadOptions:
         self.source_globs = globs or None
 
 
+class Origin:
+    """Which output it is, through all its copies; a pipeline notes here which of its steps writes it."""
+
+    step: Any = None
+
+
 class OutputDatasetConfig:
     """An output of a run. Put it into `arguments`: the script gets the path of a folder to write to."""
 
@@ -59,6 +65,7 @@ class OutputDatasetConfig:
         self.destination: Any = None
         self.source: str | None = None
         self._options: UploadOptions | None = None
+        self._origin = Origin()
         self._glob: str | None = None  # which of the written files the dataset is made of
 
     @property

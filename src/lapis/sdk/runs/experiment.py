@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from lapis.sdk.config.script_run_config import ScriptRunConfig
+    from lapis.sdk.pipelines.pipeline import Pipeline
+    from lapis.sdk.pipelines.pipeline_run import PipelineRun
     from lapis.sdk.runs.run import Run
     from lapis.sdk.runs.script_run import ScriptRun
     from lapis.sdk.training.estimator import MMLBaseEstimator
@@ -63,13 +65,16 @@ class Experiment:
     ) -> HyperDriveRun: ...
 
     @overload
+    def submit(self, config: Pipeline, tags: Mapping[str, Any] | None = None, **kwargs: Any) -> PipelineRun: ...
+
+    @overload
     def submit(
         self, config: ScriptRunConfig | MMLBaseEstimator, tags: Mapping[str, Any] | None = None, **kwargs: Any
     ) -> ScriptRun: ...
 
     def submit(
         self,
-        config: ScriptRunConfig | MMLBaseEstimator | HyperDriveConfig,
+        config: ScriptRunConfig | MMLBaseEstimator | HyperDriveConfig | Pipeline,
         tags: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> Run:

@@ -586,6 +586,14 @@ def rehydrate(experiment: Experiment, view: dict[str, Any]) -> Run:
         from lapis.sdk.training.sweep_run import HyperDriveRun
 
         return HyperDriveRun(experiment, view["id"], _view=view)
+    if view.get("type") == rules.PIPELINE_RUN:
+        from lapis.sdk.pipelines.pipeline_run import PipelineRun
+
+        return PipelineRun(experiment, view["id"], _view=view)
+    if view.get("type") == rules.STEP_RUN:
+        from lapis.sdk.pipelines.step_run import StepRun
+
+        return StepRun(experiment, view["id"], _view=view)
     return Run(experiment, view["id"], _view=view)
 
 

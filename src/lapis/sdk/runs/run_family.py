@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from lapis.client.http_client import Client
     from lapis.client.recording import Recorder
     from lapis.sdk.config.script_run_config import ScriptRunConfig
+    from lapis.sdk.pipelines.pipeline import Pipeline
+    from lapis.sdk.pipelines.pipeline_run import PipelineRun
     from lapis.sdk.runs.experiment import Experiment, LabelFilter, RunType
     from lapis.sdk.runs.run import Run
     from lapis.sdk.runs.script_run import ScriptRun
@@ -83,9 +85,14 @@ class RunFamily:
             self, config: ScriptRunConfig | MMLBaseEstimator, tags: Mapping[str, Any] | None = None, **kwargs: Any
         ) -> ScriptRun: ...
 
+        @overload
+        def submit_child(
+            self, config: Pipeline, tags: Mapping[str, Any] | None = None, **kwargs: Any
+        ) -> PipelineRun: ...
+
     def submit_child(
         self,
-        config: ScriptRunConfig | MMLBaseEstimator | HyperDriveConfig,
+        config: ScriptRunConfig | MMLBaseEstimator | HyperDriveConfig | Pipeline,
         tags: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> Run:

@@ -57,6 +57,8 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
         from lapis.sdk.training.sweep_submission import sweep_body
 
         body = sweep_body(experiment, config, tags, parent, more)
+    elif hasattr(config, "_body"):  # a Pipeline
+        body = config._body(experiment, tags, parent, more)
     elif isinstance(config, ScriptRunConfig):
         run_id = check_run_id(more.get("run_id") or _new_id(experiment.name))
         body = run_body(experiment, config, tags, parent, more, run_id)
@@ -64,7 +66,10 @@ def submit(experiment: Experiment, config: Any, tags: Any, parent: RunFamily | N
         raise _cannot_submit(config)
     workspace = experiment.workspace
     view = workspace._client.call("POST", workspace._base + "/runs", {"runs": [body]})["runs"][0]
-    return rehydrate(experiment, view)
+    run = rehydrate(experiment, view)
+    if body.get("pipeline") is not None:
+        print(f"Submitted PipelineRun {run.id}\nLink to Azure Machine Learning Portal: {run.get_portal_url()}")
+    return run
 
 
 def run_body(
@@ -93,8 +98,8 @@ def described(
     run_config = get_run_config_from_script_run(config)
     if hasattr(run_config.environment, "get_environment"):  # named by reference
         run_config.environment = run_config.environment.get_environment(experiment.workspace)
-    folder = _checked_folder(config.source_directory)
-    job = _checked_job(experiment.workspace, run_config, folder)
+    folder = checked_folder(config.source_directory)
+    job = checked_job(experiment.workspace, run_config, folder)
     given = [*(run_config.arguments or []), *(run_config.command if isinstance(run_config.command, list) else [])]
     given += named_in(run_config, experiment.workspace)
     data = run_data.collect(given, run_config.data_references, experiment.workspace, run_id)
@@ -108,8 +113,8 @@ def described(
         mount=run_data.checked_mount(),
         resumes=resumed_run(given),
     )
-    _check_tables(job)
-    target, kind = _checked_target(experiment.workspace, run_config.target)
+    check_tables(job)
+    target, kind = checked_target(experiment.workspace, run_config.target)
     snapshot_id, said = send_snapshot(experiment.workspace, folder)
     body = {
         "experiment": experiment.name,
@@ -123,7 +128,7 @@ def described(
         "properties": {
             "_azureml.ComputeTargetType": kind,
             "ContentSnapshotId": snapshot_id,
-            **_git_facts(folder),
+            **git_facts(folder),
             "ProcessInfoFile": "azureml-logs/process_info.json",
             "ProcessStatusFile": "azureml-logs/process_status.json",
             **properties,
@@ -140,12 +145,12 @@ def described(
         "uses": data.uses,
         "warnings": list(job.notices),
         "accepted": f"Accepted with a snapshot of {said}",
-        "created_by": _user_name(),
+        "created_by": submitter_name(),
     }
     return body, job
 
 
-def _check_tables(job: Job) -> None:
+def check_tables(job: Job) -> None:
     """This interpreter can be asked here; what an environment brings the server knows."""
     tables = job.tables()
     if not tables or job.environment is not None or job.python != sys.executable:
@@ -156,20 +161,20 @@ def _check_tables(job: Job) -> None:
 
 
 def _cannot_submit(config: Any) -> Exception:
-    if type(config).__name__ in {"Pipeline", "AutoMLConfig"}:
-        return NotThereYet(f"Experiment.submit({type(config).__name__})")
-    known = "a ScriptRunConfig, an estimator or a HyperDriveConfig"
+    if type(config).__name__ == "AutoMLConfig":
+        return NotThereYet("Experiment.submit(AutoMLConfig)")
+    known = "a ScriptRunConfig, an estimator, a HyperDriveConfig or a Pipeline"
     return UserErrorException(f"submit() takes {known}, not {type(config).__name__} ({config!r}).")
 
 
-def _checked_folder(source_directory: str) -> str:
+def checked_folder(source_directory: str) -> str:
     folder = os.path.abspath(source_directory)
     if not os.path.isdir(folder):
         raise UserErrorException(f"source_directory {folder} is not a folder. Nothing was submitted.")
     return folder
 
 
-def _checked_job(workspace: Workspace, run_config: RunConfiguration, folder: str) -> Job:
+def checked_job(workspace: Workspace, run_config: RunConfiguration, folder: str) -> Job:
     """All of it but the data."""
     script, command = run_config.script, run_config.command
     if command:
@@ -255,7 +260,7 @@ def _argument(where: str, value: Any) -> Word:
     raise ExperimentExecutionException(f"{where} can hold text and numbers, not {type(value).__name__} ({value!r}).")
 
 
-def _checked_target(workspace: Workspace, target: Any) -> tuple[str, str]:
+def checked_target(workspace: Workspace, target: Any) -> tuple[str, str]:
     """Its name, and its kind in small letters. One that does not exist is refused before anything is sent."""
     name = getattr(target, "name", target)
     if name in (None, "", "local"):
@@ -308,7 +313,7 @@ def _asked_for(environment: Any) -> list[str]:
     return asked
 
 
-def _git_facts(folder: str) -> dict[str, str]:
+def git_facts(folder: str) -> dict[str, str]:
     from lapis.client.git import facts
 
     return facts(folder)
@@ -320,7 +325,7 @@ def _new_id(experiment: str) -> str:
     return f"{experiment[:200]}_{int(time.time())}_{uuid4().hex[:8]}"
 
 
-def _user_name() -> str:
+def submitter_name() -> str:
     from lapis.sdk.runs.interactive import user_name
 
     return user_name()

@@ -174,6 +174,12 @@ def trials(control: TheControl, workspace_id: str, run_id: str) -> Response:
     return answer(control.sweeps.trials(workspace_id, run_id))
 
 
+@router.get("/{run_id}/steps")
+def steps(control: TheControl, workspace_id: str, run_id: str) -> Response:
+    """The steps of a pipeline, each with its run and what it writes."""
+    return answer(control.pipelines.steps(workspace_id, run_id))
+
+
 @router.get("/{run_id}/summaries")
 def summaries(control: TheControl, workspace_id: str, run_id: str) -> Response:
     return answer({"metrics": control.metrics.summaries(workspace_id, run_id)})

@@ -12,6 +12,7 @@ from lapis.server.control.images import Images
 from lapis.server.control.lifetime import Lifetime
 from lapis.server.control.metrics import Metrics
 from lapis.server.control.models import Models
+from lapis.server.control.pipelines import Pipelines
 from lapis.server.control.profiles import Profiles
 from lapis.server.control.run_views import RunViews
 from lapis.server.control.runs import Runs
@@ -33,6 +34,7 @@ class Control:
     files: Files
     metrics: Metrics
     sweeps: Sweeps
+    pipelines: Pipelines
     computes: Computes
     data: Data
     environments: Environments

@@ -104,7 +104,7 @@ class Endings:
         """`child` once its parent has ended. One that has a life of its own goes on if the parent completed."""
         if parent.state is not RunState.COMPLETED:
             return self._stopped(child, f"its parent {parent.id} ended early")
-        if child.job is not None or child.sweep is not None:
+        if child.job is not None or child.conducts:
             return child
         reason = f"Its parent {parent.id} completed"
         return rules.end(child, RunState.COMPLETED, reason=reason, at=self._now())
@@ -113,7 +113,7 @@ class Endings:
         """`run` asked to stop, if there is somebody who would say how it ended; else ended."""
         if run.ended or run.cancel_requested:
             return run
-        if run.sweep is None and (run.job is None or run.handle is None):
+        if not run.conducts and (run.job is None or run.handle is None):
             return rules.end(run, RunState.CANCELED, reason=reason, at=self._now())
         self._events.wake()
         asked = run._replace(cancel_requested=True)

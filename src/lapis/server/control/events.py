@@ -24,6 +24,7 @@ class Events:
         self._on_work: list[Callable[[], None]] = []
         self._on_run_told: list[Callable[[str], None]] = []
         self._on_search_begun: list[Callable[[RunRecord], None]] = []
+        self._on_pipeline_begun: list[Callable[[RunRecord], None]] = []
         self._lock = threading.Lock()
         self._followers: dict[str, set[Follower]] = defaultdict(set)  # by run
 
@@ -57,6 +58,14 @@ class Events:
 
     def on_search_begun(self, listener: Callable[[RunRecord], None]) -> None:
         self._on_search_begun.append(listener)
+
+    def pipeline_begun(self, run: RunRecord) -> None:
+        """A pipeline was submitted."""
+        for listener in self._on_pipeline_begun:
+            self._after_commit(partial(listener, run))
+
+    def on_pipeline_begun(self, listener: Callable[[RunRecord], None]) -> None:
+        self._on_pipeline_begun.append(listener)
 
     def follow(self, run_id: str) -> Follower:
         """Begin to follow before looking, so that news between the look and the wait is not missed."""

@@ -23,6 +23,7 @@ from lapis.server.control.images import Images
 from lapis.server.control.lifetime import Lifetime
 from lapis.server.control.metrics import Metrics
 from lapis.server.control.models import Models
+from lapis.server.control.pipelines import Pipelines
 from lapis.server.control.profiles import Profiles
 from lapis.server.control.run_views import RunViews
 from lapis.server.control.runs import NewRun, Runs
@@ -173,6 +174,7 @@ TABLE: Mapping[Callable[..., Any], Right] = {
     Metrics.curve: read,
     Metrics.points: read,
     Sweeps.trials: read,
+    Pipelines.steps: read,
     Computes.all: read,
     Computes.get: read,
     Computes.create: manage_in,

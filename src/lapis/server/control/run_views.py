@@ -9,23 +9,30 @@ from lapis.domain import run as rules
 from lapis.domain.run import RunRecord
 from lapis.domain.secrets import starred
 from lapis.server.control.access import SERVER, Actor
+from lapis.server.control.pipelines import Pipelines
 from lapis.server.control.sweeps import Sweeps
 from lapis.server.control.waiting import WaitingRuns
 
 
 class RunViews:
     def __init__(
-        self, waiting: WaitingRuns, sweeps: Sweeps, now: Callable[[], float], steady: Callable[[], float]
+        self,
+        waiting: WaitingRuns,
+        sweeps: Sweeps,
+        pipelines: Pipelines,
+        now: Callable[[], float],
+        steady: Callable[[], float],
     ) -> None:
         self._waiting = waiting
         self._sweeps = sweeps
+        self._pipelines = pipelines
         self._now, self._steady = now, steady
 
     def of(self, run: RunRecord, *, by: Actor = SERVER) -> dict[str, Any]:
-        body = run._replace(job=None, sweep=None).to_json()
+        body = run._replace(job=None, sweep=None, pipeline=None).to_json()
         if by.kind == "viewer" and run.definition is not None:
             body["definition"] = {**run.definition, "environment": starred(run.definition.get("environment"))}
-        for ours in ("nonce", "handle", "job", "launches", "made_by"):
+        for ours in ("nonce", "handle", "job", "pipeline", "launches", "made_by"):
             body.pop(ours)
         body["sweep"] = None if run.sweep is None else run.sweep.spec
         body["status"] = rules.status(run, self._steady())
@@ -33,7 +40,7 @@ class RunViews:
         body["ended_at"] = run.ended_at
         body["stages"] = rules.stages(run, self._now())
         body.pop("history")
-        waiting = self._waiting.why(run) or self._sweeps.progress(run)
+        waiting = self._waiting.why(run) or self._sweeps.progress(run) or self._pipelines.progress(run)
         if waiting is not None and body["stages"]:
             body["stages"][-1].update(reason=waiting[0], until=waiting[1])
         return body

@@ -17,6 +17,7 @@ from lapis.domain.environment import called
 from lapis.domain.job import Job, Mpi, Search, WantedEnvironment
 from lapis.domain.launch import Owner
 from lapis.domain.log_names import STD_LOG, rank_of
+from lapis.domain.pipeline import PipelinePlan
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.run_file import stored_beside
 from lapis.domain.run_filter import RunFilter
@@ -28,7 +29,7 @@ from lapis.domain.values import Value
 from lapis.environments import own_open_mpi
 from lapis.environments.environment_builds import EnvironmentBuilds, Resolved, preface
 from lapis.environments.resolve import brings, packages_in
-from lapis.errors import Conflict, NotFound, UserErrorException
+from lapis.errors import AzureMLException, Conflict, NotFound, UserErrorException
 from lapis.server.control.access import SERVER, Actor
 from lapis.server.control.admission import Admission
 from lapis.server.control.bounds import DisplayName, Name, Text, Texts, Uses
@@ -72,6 +73,7 @@ class NewRun:
     target: Name | None = None
     job: Annotated[Job | None, _at_the_door(Job, "job")] = None
     sweep: Annotated[Search | None, _at_the_door(Search, "sweep")] = None
+    pipeline: Annotated[PipelinePlan | None, _at_the_door(PipelinePlan, "pipeline")] = None
     owner: Annotated[Owner | None, _at_the_door(Owner, "owner")] = None
     started: bool = False
     warnings: Texts = field(default_factory=list)
@@ -124,14 +126,16 @@ class Runs:
         for run in kept:
             if run.sweep is not None:
                 self._events.search_begun(run)
+            if run.pipeline is not None:
+                self._events.pipeline_begun(run)
         self._stores.database.after_commit(partial(self._made, kept))
         return kept
 
-    def add_trial(self, sweep: RunRecord, new: NewRun) -> RunRecord:
-        """A run of a hyperparameter search. What it runs was checked with the search."""
-        run = self._record(SERVER, sweep.workspace_id, new, sweep)
-        kept = self._add(sweep.workspace_id, [run], [new])
-        self._made(kept)
+    def add_below(self, parent: RunRecord, new: NewRun) -> RunRecord:
+        """A run of a search or of a pipeline. What it runs was checked with the whole."""
+        run = self._record(SERVER, parent.workspace_id, new, parent)
+        kept = self._add(parent.workspace_id, [run], [new])
+        self._stores.database.after_commit(partial(self._made, kept))
         return kept[0]
 
     def _add(self, workspace_id: str, made: list[RunRecord], many: list[NewRun]) -> list[RunRecord]:
@@ -162,7 +166,25 @@ class Runs:
             self._admission.check_uses(workspace_id, new.sweep.trial.uses)
             self._admission.check_job(by, workspace_id, new.sweep.trial.job)
             new = self._checked(workspace_id, new, new.sweep.trial.job)
+        if new.pipeline is not None:
+            new = self._checked_pipeline(by, workspace_id, new, new.pipeline)
         return self._record(by, workspace_id, new, parent)
+
+    def _checked_pipeline(self, by: Actor, workspace_id: str, new: NewRun, plan: PipelinePlan) -> NewRun:
+        """With what the user should know of each step. Raises if one of them could never start."""
+        steps = []
+        for step in plan.steps:
+            try:
+                self._admission.check_snapshot(workspace_id, step.snapshot_id)
+                self._admission.check_uses(workspace_id, step.uses)
+                inputs = (*step.job.inputs, *(each.input for each in step.inputs))
+                self._admission.check_job(by, workspace_id, replace(step.job, inputs=inputs))
+                alone = replace(new, target=step.target, snapshot_id=step.snapshot_id, warnings=[])
+                told = self._checked(workspace_id, alone, step.job).warnings
+            except AzureMLException as error:
+                raise type(error)(f"Step '{step.name}': {error.message}") from None
+            steps.append(replace(step, notices=(*step.notices, *told)))
+        return replace(new, pipeline=replace(plan, steps=tuple(steps)))
 
     def _record(self, by: Actor, workspace_id: str, new: NewRun, parent: RunRecord | None) -> RunRecord:
         now = self._now()
@@ -184,6 +206,7 @@ class Runs:
             definition=new.definition,
             job=new.job,
             sweep=new.sweep,
+            pipeline=new.pipeline,
             owner=new.owner,
             snapshot_id=new.snapshot_id,
             warnings=tuple(new.warnings),
@@ -195,6 +218,8 @@ class Runs:
             return self._prepared(run, new.job.environment, now)
         if new.sweep is not None:
             return rules.advance(run, RunState.RUNNING, reason="The search begins", at=now)
+        if new.pipeline is not None:
+            return rules.advance(run, RunState.RUNNING, reason="The pipeline begins", at=now)
         if new.started:
             where = f"process {new.owner.pid} on {new.owner.host}" if new.owner else "its parent's process"
             run = rules.advance(run, RunState.RUNNING, reason=f"Logged from {where}", at=now)
@@ -210,6 +235,8 @@ class Runs:
             new = replace(new, job=sealing.sealed_job(workspace_id, new.job))
         if new.sweep is not None:
             new = replace(new, sweep=sealing.sealed_search(workspace_id, new.sweep))
+        if new.pipeline is not None:
+            new = replace(new, pipeline=sealing.sealed_pipeline(workspace_id, new.pipeline))
         properties, tags, warnings = masked(new.properties), masked(new.tags), masked(new.warnings)
         return replace(new, properties=properties, tags=tags, warnings=warnings)
 
@@ -371,6 +398,8 @@ class Runs:
             return run  # the script may call complete(); its exit status is what counts
         if run.sweep is not None and not run.ended:
             raise Conflict(f"Run {run_id} is a hyperparameter search: it ends when its runs have. cancel() stops it.")
+        if run.pipeline is not None and not run.ended:
+            raise Conflict(f"Run {run_id} is a pipeline: it ends when its steps have. cancel() stops it.")
         return self.endings.end(run, RunState.COMPLETED, "Completed by its owner")
 
     def fail(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from lapis.domain.job import Job, Search
+from lapis.domain.pipeline import PipelinePlan, StepPlan
 from lapis.domain.secrets import SEALED, each_text, masked, replaced
 from lapis.server.control.access import Actor
 from lapis.server.control.stores import Stores
@@ -70,6 +71,17 @@ class Sealing:
             properties=masked(trial.properties),
         )
         return replace(search, trial=kept)
+
+    def sealed_pipeline(self, workspace_id: str, plan: PipelinePlan) -> PipelinePlan:
+        def kept(step: StepPlan) -> StepPlan:
+            return replace(
+                step,
+                job=self.sealed_job(workspace_id, step.job),
+                definition=self.sealed_definition(workspace_id, step.definition),
+                properties=masked(step.properties),
+            )
+
+        return replace(plan, steps=tuple(map(kept, plan.steps)), parameters=masked(plan.parameters))
 
     # -- secrets of the key vault
 

@@ -311,7 +311,7 @@ class Sweeps:
         key = (run.workspace_id, run.id)
         self._homes.setdefault(child_id, set()).add(key)  # before it can have news
         live.read[child_id] = 0
-        self._runs.add_trial(run, _new_run(run, start))
+        self._runs.add_below(run, _new_run(run, start))
         live.board.started(start)
         goes_on = f", going on from {start.resumes}" if start.resumes else ""
         self._say(live, f"Started {child_id}{goes_on}: {json.dumps(start.parameters)}")

@@ -183,6 +183,10 @@ class RunStore:
         """Hyperparameter searches that have not ended."""
         return self._minded("sweep")
 
+    def pipelines(self) -> list[RunRecord]:
+        """Pipelines that have not ended."""
+        return self._minded("pipeline")
+
     def queued(self) -> list[Queued]:
         """Runs that wait for an engine, oldest first: only what choosing among them needs."""
         with self._database.read() as connection:
@@ -318,6 +322,8 @@ def _why_minded(run: RunRecord) -> str | None:
         return "building" if run.state is RunState.PREPARING else "queued"
     if run.sweep is not None:
         return "sweep"
+    if run.pipeline is not None:
+        return "pipeline"
     return "owned" if run.owner is not None else None
 
 
