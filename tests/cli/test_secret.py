@@ -25,9 +25,11 @@ def test_a_secret_is_set_listed_and_deleted(
     assert lapis("secret", "list", "--json").json == {"secrets": [{"name": "db-password"}]}
 
 
-def test_what_cannot_be_done_is_one_line(lapis: Lapis, here: Workspace) -> None:
+def test_what_cannot_be_done_is_one_line(lapis: Lapis, here: Workspace, tmp_path: Path) -> None:
     assert lapis("secret", "set", "no spaces", "--file", "x").err.startswith("Error: A secret's name is")
     assert "cannot be read" in lapis("secret", "set", "fine", "--file", "nowhere").err
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    assert "binary is not text" in lapis("secret", "set", "fine", "--file", str(tmp_path / "binary")).err
     assert "no secret 'nobody'" in lapis("secret", "delete", "nobody").err
     assert "No secrets in workspace" in lapis("secret", "list").err
 

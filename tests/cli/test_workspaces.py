@@ -113,6 +113,20 @@ def test_the_server_that_config_names_counts_for_every_command(
     assert lapis("workspace", "list").status == 1
 
 
+@pytest.mark.parametrize("address", ["server", "http://", "ftp://here", "http://127.0.0.1:99999", "http://here/path"])
+def test_what_is_no_address_of_a_server_is_told(lapis: Lapis, address: str, home: Home, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("token")
+    said = lapis("login", address, "--token-file", str(tmp_path / "token"))
+    assert said.status == 1 and said.err.startswith(f"Error: '{address}' is no address of a server.")
+
+
+def test_what_is_no_token_is_told_before_it_is_sent(lapis: Lapis, home: Home, tmp_path: Path) -> None:
+    for token in ("", "two words", "one\ntwo", "tökn"):
+        (tmp_path / "token").write_text(token)
+        said = lapis("login", "http://127.0.0.1:1", "--token-file", str(tmp_path / "token"))
+        assert said.status == 1 and said.err.startswith("Error: That is no token")
+
+
 def test_a_config_that_cannot_be_read_is_one_line(lapis: Lapis, folder: Path) -> None:
     (folder / "config.json").write_text("{")
     said = lapis("run", "list")

@@ -235,6 +235,12 @@ def test_a_backup_goes_neither_into_its_home_nor_over_somebody_elses_files(
     with pytest.raises(UserErrorException, match="is no backup and not empty"):
         back_up(str(home.path), str(tmp_path / "mine"))
     assert os.listdir(tmp_path / "mine") == ["thesis.txt"]
+    with pytest.raises(UserErrorException, match="is no backup and not empty"):
+        back_up(str(home.path), str(tmp_path / "mine" / "thesis.txt"))
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "x"
+    for place in ("", str(tmp_path / "b.tar.gz")):
+        with pytest.raises(UserErrorException, match="a folder, or a file that ends with .tar"):
+            back_up(str(home.path), place)
     with pytest.raises(UserErrorException, match="nothing to back up"):
         back_up(str(tmp_path / "mine"), str(tmp_path / "b"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -26,9 +27,12 @@ def login(
     from lapis.client import logins
     from lapis.client.http_client import Client, Endpoint
     from lapis.domain import settings as settings_module
+    from lapis.errors import UserErrorException
 
     address = _checked(server)
     token = given_secret(f"Token of {address}: ", token_file).strip()
+    if not re.fullmatch("[!-~]+", token):
+        raise UserErrorException("That is no token: one is a word, in the file `token` of the server's LAPIS_HOME.")
     Client(Endpoint(address, token), timeout=10.0).call("GET", "/workspaces")  # raises unless it lets us in
     logins.keep(settings_module.load(), address, token)
     screen.answer({"address": address, "kept": True}, lambda: print(f"Logged in to {address}."))
@@ -48,6 +52,6 @@ def logout(server: Server, as_json: Json = False) -> None:
 def _checked(server: str) -> str:
     from lapis.errors import UserErrorException
 
-    if not server.startswith(("http://", "https://")):
+    if not re.fullmatch("https?://[^/]+/?", server):
         raise UserErrorException(f"{server!r} is no address of a server. One looks like http://HOST:PORT.")
     return server.rstrip("/")

@@ -37,14 +37,16 @@ def given_secret(prompt: str, file: str | None = None) -> str:
 
     from lapis.errors import UserErrorException
 
-    if file is not None:
-        try:
+    try:
+        if file is not None:
             with open(file, encoding="utf-8") as opened:
                 return opened.read()
-        except OSError as error:
-            raise UserErrorException(f"{file} cannot be read ({error.strerror}).") from None
-    if not sys.stdin.isatty():
-        return sys.stdin.read()
+        if not sys.stdin.isatty():
+            return sys.stdin.read()
+    except OSError as error:
+        raise UserErrorException(f"{file} cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise UserErrorException(f"{file or 'Standard input'} is not text: it has bytes that are not UTF-8.") from None
     import getpass
 
     return getpass.getpass(prompt)

@@ -33,7 +33,7 @@ class Endpoint:
         """Before a connection is made: an OSError where somebody else may have taken the place of our server."""
 
     def describe(self) -> str:
-        return f"The server at {self.url} does not answer. Is it running, and is the address in config.json right?"
+        return f"The server at {self.url} does not answer. Is it running, and is that its address?"
 
 
 class JobEndpoint(Endpoint):

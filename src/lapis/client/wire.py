@@ -64,7 +64,7 @@ class Wire:
         import socket
 
         found = _ADDRESS.match(address)
-        if scheme not in _PORTS or found is None:
+        if scheme not in _PORTS or found is None or int(found.group(2) or 0) > 65535:  # which would be another one
             raise UserErrorException(f"{self.url!r} is no address of a server. One looks like http://HOST:PORT.")
         host, port = found.group(1).strip("[]"), int(found.group(2) or _PORTS[scheme])
         made = socket.create_connection((host, port), timeout)

@@ -17,13 +17,15 @@ from dataclasses import dataclass, field
 from lapis.errors import UserErrorException
 from lapis.machine import rotation
 from lapis.machine.commands import Tell, silent
+from lapis.machine.paths import is_within
 from lapis.upkeep import alone, contents
-from lapis.upkeep.backup_places import MARKER, File, Folder, Kept, Target
+from lapis.upkeep.backup_places import MARKER, File, Folder, Kept, Target, is_backup
 from lapis.upkeep.blob_files import blob_reader, loose, packs_of
 from lapis.upkeep.naming import names_in, view_of
 from lapis.version import VERSION
 
 FORMAT = 1
+_COMPRESSED = (".gz", ".tgz", ".bz2", ".xz", ".zst", ".zip")
 
 
 @dataclass
@@ -41,10 +43,12 @@ def back_up(home: str, place: str, tell: Tell = silent) -> Done:
     """Write a backup of `home` to a folder, or to one file if `place` ends with .tar or is a file."""
     if not os.path.exists(os.path.join(home, contents.DATABASE)):
         raise UserErrorException(f"There is nothing to back up: {home} has no database.")
-    if os.path.abspath(place).startswith(os.path.abspath(home) + os.sep):
+    if is_within(place, home):
         raise UserErrorException(f"{place} lies in the home itself ({home}). A backup belongs on another disk.")
     as_file = place.endswith(".tar") or os.path.isfile(place)
-    if not as_file and os.path.isdir(place) and os.listdir(place) and not os.path.exists(os.path.join(place, MARKER)):
+    if not place or (not as_file and place.endswith(_COMPRESSED)):
+        raise UserErrorException(f"A backup is a folder, or a file that ends with .tar: {place!r} is neither.")
+    if not _may_be_written(place):
         raise UserErrorException(
             f"{place} is no backup and not empty. Name a new folder, or a file that ends with .tar."
         )
@@ -56,6 +60,13 @@ def back_up(home: str, place: str, tell: Tell = silent) -> Done:
             with File(place) as target:
                 return _written(home, copy, target, tell)
         return _written(home, copy, Folder(place), tell)
+
+
+def _may_be_written(place: str) -> bool:
+    """Whether nothing is lost there but an earlier backup."""
+    if os.path.isdir(place):
+        return not os.listdir(place) or os.path.exists(os.path.join(place, MARKER))
+    return not os.path.exists(place) or (os.path.isfile(place) and (os.path.getsize(place) == 0 or is_backup(place)))
 
 
 def _copy_database(source: str, target: str) -> None:

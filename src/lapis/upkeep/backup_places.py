@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import io
 import json
@@ -9,6 +10,8 @@ import os
 import tarfile
 import time
 from typing import Any, BinaryIO, NamedTuple, Protocol
+
+from lapis.upkeep.contents import DATABASE
 
 MANIFEST = "backup.json"  # the last that is written, with the size and hash of every file: without it, it was cut off
 MARKER = "lapis-backup.txt"  # of a folder: that it is one, or was to become one
@@ -81,6 +84,9 @@ class File:
         self._path = path
         self._draft = f"{path}.{os.getpid()}.part"
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+        for left in glob.glob(f"{glob.escape(path)}.*.part"):  # by one that was killed: it opens everything too
+            if not os.path.exists(f"/proc/{left.split('.')[-2]}"):
+                os.remove(left)
         self._file = open(os.open(self._draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")  # noqa: SIM115
         self._tar = tarfile.open(fileobj=self._file, mode="w", format=tarfile.PAX_FORMAT)
 
@@ -147,6 +153,16 @@ def listed(manifest: Any) -> dict[str, Kept]:
         return {str(name): Kept(int(size), str(digest)) for name, (size, digest) in manifest["files"].items()}
     except (KeyError, TypeError, AttributeError):
         raise ValueError("it is not a list of files") from None
+
+
+def is_backup(file: str) -> bool:
+    """Whether a file is a backup, or the beginning of one: its database comes first."""
+    try:
+        with tarfile.open(file, "r|") as tar:
+            first = tar.next()
+            return first is not None and first.name == DATABASE
+    except (tarfile.TarError, OSError, EOFError):
+        return False
 
 
 def _fsync(folder: str) -> None:

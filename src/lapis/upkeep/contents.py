@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 DATABASE = "lapis.db"
 MADE_AGAIN = frozenset({"cache", "server-environments", "sources", "tools", "streams", "work"})  # folders
+OF_RUNS = frozenset({DATABASE, "blobs", "token", "secrets.key", "live"})  # what makes a home somebody's
 _OF_THE_MOMENT = frozenset(
     {"server.json", "server.lock", "upkeep.lock", "upkeep.json", "open.html", "port", "restoring"}
 )
@@ -35,7 +36,7 @@ def plain_files(home: str) -> Iterator[str]:
 def is_used(home: str) -> bool:
     """Whether somebody's runs are here, and not only what a server or a command made for itself."""
     there = set(os.listdir(home)) if os.path.isdir(home) else set()
-    return bool(there & {DATABASE, "blobs", "token", "secrets.key", "live"})
+    return bool(there & OF_RUNS)
 
 
 def _below(home: str, folder: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import tarfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
 from typing import BinaryIO, NamedTuple
 
@@ -31,7 +31,8 @@ class Restored(NamedTuple):
 
 def restore(place: str, home: str, tell: Tell = silent) -> Restored:
     """Nothing is left behind if anything is wrong with the backup."""
-    if contents.is_used(home):
+    draft = os.path.join(home, "restoring")
+    if contents.is_used(home) and not _was_cut_off(home, draft):
         raise Conflict(
             f"{home} holds runs already, and a backup is restored into an empty home only. Set LAPIS_HOME to another "
             "folder."
@@ -40,7 +41,8 @@ def restore(place: str, home: str, tell: Tell = silent) -> Restored:
         raise UserErrorException(f"There is no backup at {place}.")
     with ExitStack() as stack:
         stack.enter_context(alone.without_server(home, "restoring a backup"))
-        draft = os.path.join(home, "restoring")
+        if _was_cut_off(home, draft):
+            _remove(home, contents.OF_RUNS)
         shutil.rmtree(draft, ignore_errors=True)
         os.makedirs(draft, mode=0o700)
         stack.callback(shutil.rmtree, draft, ignore_errors=True)
@@ -48,6 +50,19 @@ def restore(place: str, home: str, tell: Tell = silent) -> Restored:
         interrupted = _end_what_was_under_way(os.path.join(draft, contents.DATABASE))
         _move_in(draft, home)
     return Restored(len(files), sum(kept.size for kept in files.values()), interrupted)
+
+
+def _was_cut_off(home: str, draft: str) -> bool:
+    """Whether what is in this home is part of a backup, which was not brought to its end."""
+    return os.path.isdir(draft) and not os.path.exists(os.path.join(home, contents.DATABASE))
+
+
+def _remove(home: str, names: Iterable[str]) -> None:
+    for path in (os.path.join(home, name) for name in names):
+        if os.path.isdir(path):
+            shutil.rmtree(path)
+        elif os.path.exists(path):
+            os.remove(path)
 
 
 def _unpack(place: str, draft: str, tell: Tell) -> dict[str, Kept]:
