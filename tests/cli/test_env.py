@@ -104,6 +104,13 @@ def test_verify_says_which_files_are_not_as_they_were_built(lapis: Lapis, two: t
     assert lapis("env", "verify", "--json").json["environments"][two[1]] == []
 
 
+def test_verify_says_that_there_is_nothing_to_look_at(
+    lapis: Lapis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAPIS_HOME", str(tmp_path))
+    assert lapis("env", "verify").out == f"No environment is built in {tmp_path}/environments.\n"
+
+
 def test_pruning_leaves_what_is_in_use(lapis: Lapis, two: tuple[str, str], tmp_path: Path) -> None:
     root = str(tmp_path / "home" / "environments")
     assert lapis("env", "prune", "--json").json["removed"] == []

@@ -221,3 +221,9 @@ def test_a_port_that_somebody_else_has_by_now_is_told(home: Path) -> None:
         (home / "port").write_text(str(other.getsockname()[1]))
         assert any("is another's now" in each.what for each in findings(home))
     assert not any("is another's now" in each.what for each in findings(home))
+
+
+def test_a_home_that_is_no_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (found,) = doctor.examine(settings.load({"LAPIS_HOME": str(tmp_path / "file")}))
+    assert found.level == WRONG and "is no folder" in found.what

@@ -176,6 +176,8 @@ def verify(
     found = {each.hash: changed(each.folder, OURS, thoroughly=True) for each in chosen}
 
     def show() -> None:
+        if not found:
+            print(f"No environment is built in {_root()}.")
         for name, files in found.items():
             print(f"{name[:_SHOWN_HASH]} is as it was built." if not files else f"{name[:_SHOWN_HASH]} was changed:")
             for path in files[:_SHOWN_FILES]:

@@ -39,6 +39,9 @@ class Finding:
 
 def examine(settings: Settings, deep: bool = False, tell: Tell = silent) -> Iterator[Finding]:
     home = settings.home
+    if os.path.exists(home) and not os.path.isdir(home):
+        yield Finding("home", WRONG, f"{home} is no folder.", "Set LAPIS_HOME to one, or move that file away.")
+        return
     if not os.path.isdir(home):
         yield Finding("home", NOTE, f"{home} is not there yet: the first call makes it.")
         return
