@@ -102,6 +102,12 @@ def family_cpu() -> float:
     return ticks / os.sysconf("SC_CLK_TCK") + own_cpu()
 
 
+def cpu_of(pid: int) -> float:
+    """CPU seconds of one process that runs."""
+    fields = Path(f"/proc/{pid}/stat").read_bytes().rsplit(b")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def living_family() -> set[int]:
     """The processes below this one that still run."""
     return {pid for pid, fields in _descendants().items() if fields[0] not in (b"Z", b"X")}

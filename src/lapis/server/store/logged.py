@@ -15,7 +15,9 @@ from pydantic_core import from_json
 from lapis.domain.limits import STEP, WHOLE
 from lapis.domain.metrics import SCALAR, Point, is_storable, parse_lines
 
-_PIECE = 256 << 10  # bytes read at once: other threads of the server get a turn in between
+# Bytes read at once. Other threads of the server get a turn in between, and so few lists come and go together that
+# Python's search for cycles does not begin: it would look at all the server has in memory, for longer than this takes.
+_PIECE = 24 << 10
 
 
 @dataclass
@@ -31,41 +33,40 @@ class Logged:
 
 
 def gathered(points: Iterable[Point]) -> list[Logged]:
-    return _gathered([], points)
+    gathering = _Gathering()
+    gathering.add(points)
+    return gathering.found
 
 
 def read_journal(data: memoryview) -> list[Logged]:
     """All that can be read in whole lines of a journal; what cannot is a write that was cut short."""
-    found: list[Logged] = []
-    for piece in _pieces(bytes(data)):
-        groups = _columns(piece)
-        if groups is None:
-            _gathered(found, parse_lines(piece)[0])
-            continue
-        last = {(logged.run_id, logged.name): logged for logged in found}
-        for group in groups:
-            same = last.get((group.run_id, group.name))
-            if same is None or same.kind != group.kind:
-                found.append(group)
-            else:
-                same.times += group.times
-                same.steps += group.steps
-                same.values += group.values
-    return found
+    gathering, pieces = _Gathering(), list(_pieces(bytes(data)))
+    try:
+        for piece in pieces:
+            gathering.add(_rows(piece))
+        if all(map(_may_be_stored, gathering.found)):
+            return gathering.found
+    except (ValueError, TypeError):  # no JSON, or no point
+        pass
+    return gathered(point for piece in pieces for point in parse_lines(piece)[0])
 
 
-def _gathered(found: list[Logged], points: Iterable[Point]) -> list[Logged]:
-    last = {(logged.run_id, logged.name): logged for logged in found}
-    for point in points:
-        key = point.run_id, point.name
-        logged = last.get(key)
-        if logged is None or logged.kind != point.kind:
-            logged = last[key] = Logged(point.run_id, point.name, point.kind)
-            found.append(logged)
-        logged.times.append(point.at)
-        logged.steps.append(point.step)
-        logged.values.append(point.value)
-    return found
+class _Gathering:
+    def __init__(self) -> None:
+        self.found: list[Logged] = []
+        self._last: dict[tuple[str, str], Logged] = {}  # of each series
+
+    def add(self, points: Iterable[Any]) -> None:
+        """Points, or what may be some."""
+        last = self._last
+        for kind, at, name, value, step, run_id in points:
+            logged = last.get((run_id, name))
+            if logged is None or logged.kind != kind:
+                logged = last[run_id, name] = Logged(run_id, name, kind)
+                self.found.append(logged)
+            logged.times.append(at)
+            logged.steps.append(step)
+            logged.values.append(value)
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:
@@ -76,48 +77,31 @@ def _pieces(data: bytes) -> Iterator[bytes]:
         start = end
 
 
-def _columns(lines: bytes) -> list[Logged] | None:
-    """None where they are better read one by one."""
-    try:
-        rows = from_json(b"[" + lines.removesuffix(b"\n").replace(b"\n", b",") + b"]")
-        if lines.count(b"\n") != len(rows) or set(map(len, rows)) != {6}:
-            return None
-        groups: dict[tuple[str, str, str], list[list[Any]]] = {}
-        for row in rows:
-            key = row[5], row[2], row[0]
-            try:
-                groups[key].append(row)
-            except KeyError:
-                groups[key] = [row]
-        found = [_group(group) for group in groups.values()]
-    except (ValueError, TypeError, KeyError):  # KeyError: a dictionary of six
-        return None
-    sound = [logged for logged in found if logged is not None]
-    if len(sound) < len(found) or len({key[:2] for key in groups}) < len(groups):
-        return None
-    return sound
+def _rows(lines: bytes) -> list[Any]:
+    rows = from_json(b"[" + lines.removesuffix(b"\n").replace(b"\n", b",") + b"]")
+    if lines.count(b"\n") != len(rows):
+        raise ValueError("Some lines are not whole, or not one thing.")
+    return rows  # type: ignore[no-any-return]
 
 
-def _group(rows: list[list[Any]]) -> Logged | None:
-    """Points of one series and one kind, if all of them may be stored."""
-    first = Point(*rows[0])
-    if not is_storable(first):
-        return None
-    _, times, _, values, steps, _ = zip(*rows, strict=True)
-    if first.kind != SCALAR:
-        if not all(is_storable(Point(*row)) for row in rows):
-            return None
-    elif not (_are_times(times) and _are_steps(steps)):
-        return None
-    return Logged(first.run_id, first.name, first.kind, list(times), list(steps), list(values))
+def _may_be_stored(logged: Logged) -> bool:
+    """As `is_storable` says of each point. What they have in common is looked at once."""
+    times, steps, values = logged.times, logged.steps, logged.values
+    if logged.kind == SCALAR:
+        first = Point(SCALAR, times[0], logged.name, values[0], steps[0], logged.run_id)
+        return is_storable(first) and _are_times(times) and _are_steps(steps)
+    points = zip(times, values, steps, strict=True)
+    return all(
+        is_storable(Point(logged.kind, at, logged.name, value, step, logged.run_id)) for at, value, step in points
+    )
 
 
-def _are_times(times: tuple[Any, ...]) -> bool:
+def _are_times(times: list[Any]) -> bool:
     total = sum(times) if set(map(type, times)) <= {float, int} else None
     return total is not None and total == total and min(times) >= 0 and max(times) <= WHOLE  # not one of them NaN
 
 
-def _are_steps(steps: tuple[Any, ...]) -> bool:
+def _are_steps(steps: list[Any]) -> bool:
     kinds = set(map(type, steps))
     if kinds == {type(None)}:
         return True
