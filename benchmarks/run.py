@@ -27,6 +27,8 @@ SECTIONS = (
     "metrics",
     "submit",
     "many_runs",
+    "silent_run",
+    "printing",
     "search",
     "snapshot",
     "data",

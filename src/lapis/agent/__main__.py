@@ -91,6 +91,7 @@ class Agent:
         self.over = False  # the run has ended
         self.hangs = False
         self.sleeper = Sleeper()
+        self.woken = 0.0  # by a file that grew
         self.others: list[dict[str, Any]] = []  # what the agents of all nodes told, by their number
         self.told: dict[str, Any] = {"index": place.index}  # what this one tells of its node
         self.front = self._front(work, folder)
@@ -379,12 +380,13 @@ class Agent:
                 return stopped or ended
             return stopped if stopped is not None and not crew.alive() else None
 
-        self.sleeper.watch(self.shipper.paths())
+        watched = self.outputs.folders()
+        self.sleeper.watch([*watched, *self.shipper.paths()])
         if not self.resumed:
             self._rest(crew, FIRST_REPORT)
         while True:
             try:
-                self.sleeper.watch(self.shipper.paths())
+                self.sleeper.watch([*watched, *self.shipper.paths()])
                 found = look()
                 if found is not None:
                     return found
@@ -405,9 +407,11 @@ class Agent:
 
     def _rest(self, crew: Crew, seconds: float) -> None:
         """So long, or until there is news. What comes at about the same time, the end above all, is told together."""
-        began, keepers = time.monotonic(), crew.keepers()
+        keepers = crew.keepers()
         if self.sleeper.sleep(seconds, keepers):
-            self.sleeper.sleep(max(TOGETHER, self.last_report + LOOK_EVERY - began), keepers, files=False)
+            self.sleeper.sleep(max(TOGETHER, self.woken + LOOK_EVERY - time.monotonic()), keepers, files=False)
+            self.woken = time.monotonic()
+            self.outputs.news()
 
     def _let_go_of_idle_workers(self, crew: Crew, watch: hanging.SilenceWatch) -> None:
         if self.work.job.distribution is not None:

@@ -16,7 +16,7 @@ from lapis.domain.job import Job
 from lapis.errors import UserErrorException
 from lapis.machine import processes
 
-_LOOK_EVERY = 5.0  # seconds at most
+_LOOK_EVERY = 10.0  # seconds at most
 _IDLE = 0.01  # of a core: less than this is not work
 _FOLDER = os.path.join("logs", "azureml")
 LACKING = "Where its processes stand could not be seen: that needs py-spy, which is not beside the server any more"

@@ -14,7 +14,8 @@ from lapis.domain.delivery import Losses
 from lapis.errors import AzureMLException, ServiceException
 from lapis.machine import file_times
 
-LOOK_EVERY = 1.0
+LOOK_EVERY = 1.0  # seconds between looks while there is something to look at
+LOOK_AT_LEAST = 10.0  # and while nothing happens: not all that a script writes is told of
 SETTLED_AFTER = 2.0  # a file that has not changed for so long is worth sending before the end
 
 
@@ -37,6 +38,7 @@ class Outputs:
         self._sent: dict[str, Stamp] = {}  # by name: how it looked when it was sent, or was found to be as it was sent
         self._compared: dict[str, Stamp | None] = {}  # by name: as it was when it is known to be what is stored
         self.next_look = 0.0  # when it is time
+        self._looked, self._pause = 0.0, LOOK_EVERY
         self._sending: threading.Thread | None = None
         self._losses = Losses()
         self._ended = False
@@ -46,14 +48,27 @@ class Outputs:
         now = time.monotonic()
         if now < self.next_look:
             return
-        self.next_look = now + LOOK_EVERY
+        self._looked = now
         self._follow_logs()
+        unsent, waiting = self._unsent(), spooled(self._spool)
+        self._pause = LOOK_EVERY if unsent or waiting else min(2 * self._pause, LOOK_AT_LEAST)
+        self.next_look = now + self._pause
         if self._sending is not None and self._sending.is_alive():
             return
-        settled = [(name, path) for name, path in self._unsent() if self._unchanged_for(name, path) >= SETTLED_AFTER]
-        if settled or spooled(self._spool):
+        settled = [(name, path) for name, path in unsent if self._unchanged_for(name, path) >= SETTLED_AFTER]
+        if settled or waiting:
             self._sending = threading.Thread(target=self._send_all, args=(settled,), daemon=True)
             self._sending.start()
+
+    def folders(self) -> list[str]:
+        """Where to expect something new."""
+        places = [self._spool, *(os.path.join(self._code, name) for name in (*self._watch, *self._collect))]
+        return [place for place in places if os.path.isdir(place)]
+
+    def news(self) -> None:
+        """The script does something: look soon."""
+        self._pause = LOOK_EVERY
+        self.next_look = min(self.next_look, self._looked + LOOK_EVERY)
 
     def _unchanged_for(self, name: str, path: str) -> float:
         """Seconds since it was first seen as it is. By our own clock: its times are what somebody set them to."""

@@ -8,7 +8,8 @@ import select
 import signal
 from collections.abc import Iterable
 
-_MODIFIED = 0x2  # IN_MODIFY of Linux' inotify
+_NEWS = 0x2 | 0x8 | 0x80 | 0x100  # of Linux' inotify: IN_MODIFY; of a folder IN_CLOSE_WRITE, IN_MOVED_TO, IN_CREATE
+_ONCE = 0x80000000  # IN_ONESHOT: a script that writes a million times is held up by one of them
 _NOT_BLOCKING, _CLOSE_ON_EXEC = 0o4000, 0o2000000
 _BLIND = 0.1  # seconds between looks where the system tells nothing
 
@@ -27,13 +28,14 @@ class Sleeper:
         self._doors: dict[int, int] = {}  # by process; of one that has ended, or that cannot be waited for, -1
 
     def watch(self, files: Iterable[str]) -> None:
-        """Wake up when one of these grows. To be called before a look at them: what they grow by later is not missed.
+        """Wake up when one of these grows, or of a folder, when something comes into it: once.
 
-        What is written through a memory map, or from another machine, no system tells of.
+        To be called before each look at them: what comes later is not missed. What is written through a memory map, or
+        from another machine, no system tells of.
         """
         wanted = set(files)
         for path in wanted - self._watched:
-            if self._news < 0 or _libc.inotify_add_watch(self._news, os.fsencode(path), _MODIFIED) < 0:
+            if self._news < 0 or _libc.inotify_add_watch(self._news, os.fsencode(path), _NEWS | _ONCE) < 0:
                 self._unseen.add(path)  # it is not there yet, say
             else:
                 self._watched.add(path)
@@ -65,6 +67,8 @@ class Sleeper:
                 self._doors[doors[descriptor]] = -1
             else:
                 os.read(descriptor, 65536)
+        if self._news in ready:
+            self._watched.clear()
         return self._news in ready
 
     def _door(self, pid: int) -> int:
