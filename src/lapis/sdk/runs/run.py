@@ -222,7 +222,9 @@ class Run(RunFiles, RunMetrics, RunFamily):
 
     def get_details(self) -> dict[str, Any]:
         """Everything about the run, in SDK v1's words."""
-        view = self._refresh()
+        return self._details(self._refresh())
+
+    def _details(self, view: Mapping[str, Any]) -> dict[str, Any]:
         inputs, outputs = self._datasets()
         details: dict[str, Any] = {
             "runId": self._run_id,

@@ -22,6 +22,10 @@ def wait_for_completion(run: Run, show_output: bool, raise_on_error: bool) -> di
     screen = _Screen(run) if show_output else None
     own_log = run._own_log
     revision, log, offset = -1, own_log, 0
+    if run._view is not None and run._view["status"] == "Queued":  # as submit() was told: ask for what came since
+        revision = run._view["revision"]
+        if screen is not None:
+            screen.tell_status(run._view)
     try:
         while True:
             held_back = screen is not None and screen.holds_back
@@ -54,7 +58,7 @@ def wait_for_completion(run: Run, show_output: bool, raise_on_error: bool) -> di
         screen.sum_up(view)
     if view["status"] == "Failed" and raise_on_error:
         raise exception_of(view)
-    return run.get_details()
+    return run._details(view)
 
 
 class _Screen:
