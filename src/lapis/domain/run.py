@@ -129,9 +129,9 @@ class RunRecord(NamedTuple):
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> RunRecord:
-        values = {key: value for key, value in body.items() if key in _FIELDS}
+        values = dict(body) if body.keys() <= _FIELDS else {key: body[key] for key in body.keys() & _FIELDS}
         values["state"] = RunState(values["state"])
-        values["history"] = tuple(Step(**step) for step in values.get("history", ()))
+        values["history"] = tuple([Step(**step) for step in values.get("history", ())])
         values["warnings"] = tuple(values.get("warnings", ()))
         values["nodes"] = tuple(values.get("nodes", ()))
         for part, kind in _parts().items():

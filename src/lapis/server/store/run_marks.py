@@ -53,6 +53,8 @@ def marks_asked(home: str, where: RunFilter, thing: Thing) -> list[int]:
 
 
 def has(run: RunRecord, things: list[Thing]) -> bool:
+    if not things:
+        return True
     own = set(_things(run))
     return all(thing in own for thing in things)
 

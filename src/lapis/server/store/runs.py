@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -119,8 +120,8 @@ class RunStore:
                 return [], None
             keys = RunLists(connection, where, home).page(limit + 1, cursor)
             page = keys[:limit]
-            rows = connection.execute(select(runs).where(runs.c.pk.in_([key[-1] for key in page]))).all()
-        found, things = {row.pk: _to_record(row) for row in rows}, run_marks.asked(where)
+            rows = [_BY_NUMBER.first(connection, {"p": key[-1]}) for key in page]
+        found, things = {row.pk: _to_record(row) for row in rows if row is not None}, run_marks.asked(where)
         records = [found[key[-1]] for key in page if key[-1] in found]
         more = cursor_of(page[-1]) if len(keys) > limit else None
         return [run for run in records if run_marks.has(run, things)], more
@@ -266,6 +267,7 @@ _COLUMNS = ("workspace_id", "id", "parent_id", "root_id", "type", "target", "cre
 _WRITTEN = (*_COLUMNS, "state", "ended", "minded", "standing", "body")
 _STANDS = ("archived_at", "state", "ended", "minded", "standing")  # of those that change, the ones in some index
 _ONE = Prepared(select(runs).where(runs.c.workspace_id == bindparam("w"), runs.c.id == bindparam("r")))
+_BY_NUMBER = Prepared(select(runs).where(runs.c.pk == bindparam("p")))
 _CHILDREN = Prepared(
     select(runs).where(runs.c.workspace_id == bindparam("w"), runs.c.parent_id == bindparam("r")).order_by(runs.c.pk)
 )
@@ -327,7 +329,10 @@ def _why_minded(run: RunRecord) -> str | None:
     return "owned" if run.owner is not None else None
 
 
-def _to_record(row: Row[Any]) -> RunRecord:
+def _to_record(row: Any) -> RunRecord:
     body = json.loads(row.body)
-    body.update({name: getattr(row, name) for name in _COLUMNS}, state=row.state)
+    body.update(zip(_COLUMNS, _columns(row), strict=True), state=row.state)
     return RunRecord.from_json(body)
+
+
+_columns = attrgetter(*_COLUMNS)

@@ -22,7 +22,7 @@ from lapis.server.studio.rendering import HEADERS, STATIC, data, page
 
 LONGEST_WAIT = 20.0
 _PER_PAGE = 50
-_MOST_EXPERIMENTS = 500  # to choose from; others can be named in the address
+_MOST_EXPERIMENTS = 200  # to choose from; others can be named in the address
 # the blocks of run.html that change while a run runs
 _LIVE = ("heading", "facts", "stages", "logs", "metrics", "exhibits", "children", "files")
 
