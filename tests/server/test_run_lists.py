@@ -16,7 +16,7 @@ from lapis.domain.service import SERVICE_RUN
 from lapis.errors import UserErrorException
 from lapis.server.control.stores import Stores, open_stores
 from lapis.server.control.workspaces import NewWorkspace, Workspaces, new_experiment
-from lapis.server.store import run_lists
+from lapis.server.store import ranking, run_lists
 from lapis.server.store.logged import gathered
 
 STATES = [RunState.RUNNING, RunState.COMPLETED, RunState.FAILED, RunState.CANCELED, RunState.QUEUED]
@@ -140,6 +140,7 @@ def test_any_filter_in_pages_of_any_size_gives_what_looking_at_all_runs_gives(
 ) -> None:
     monkeypatch.setattr(run_lists, "_FEW", few)
     monkeypatch.setattr(run_lists, "_LOOK", 3)
+    monkeypatch.setattr(ranking, "AT_ONCE", 10)
     chance = random.Random(few)
     homes = [workspace(stores, "one"), workspace(stores, "two")]
     made = some_runs(chance, homes, 150)
@@ -177,6 +178,24 @@ def test_what_becomes_of_a_run_becomes_of_its_place_in_every_list(stores: Stores
     with stores.database.read() as connection:
         for table in ("run_marks", "metric_series"):
             assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0, table
+
+
+def test_what_has_ended_is_ranked_many_at_a_time_and_found_before_that(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranking, "AT_ONCE", 3)
+    home = workspace(stores, "one")
+    best = RunFilter(home, best_by=("acc", "maximize"))
+
+    def ranked() -> int:
+        with stores.database.read() as connection:
+            statement = "SELECT count(*) FROM metric_series WHERE standing IS NOT NULL AND workspace_pk IS NOT NULL"
+            return int(connection.exec_driver_sql(statement).scalar_one())
+
+    for number, expected_ranks in enumerate([0, 0, 3, 3, 3, 6]):
+        add(stores, RunRecord(f"r{number}", home, "e", 1.0, state=RunState.FAILED), {"acc": [float(number)]})
+        assert ranked() == expected_ranks
+        assert walked(stores, best, 2) == [f"r{each}" for each in range(number, -1, -1)]
 
 
 def test_two_things_that_share_a_mark_are_told_apart(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:

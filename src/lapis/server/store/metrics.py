@@ -19,7 +19,6 @@ from lapis.server.store.curves import thinned
 from lapis.server.store.database import Database
 from lapis.server.store.logged import Logged
 from lapis.server.store.prepared import Prepared
-from lapis.server.store.ranking import rank
 from lapis.server.store.tables import journals, metric_series, runs
 
 _RUNS_AT_ONCE = 500  # in one question to the database
@@ -202,9 +201,9 @@ def _series_of(connection: Connection, workspace_id: str, run_ids: Sequence[str]
 
 
 _RUN = Prepared(
-    select(
-        runs.c.pk, runs.c.id, runs.c.root_id, runs.c.experiment_pk, runs.c.workspace_id, runs.c.ended, runs.c.standing
-    ).where(runs.c.workspace_id == bindparam("w"), runs.c.id == bindparam("r"))
+    select(runs.c.pk, runs.c.id, runs.c.root_id, runs.c.experiment_pk).where(
+        runs.c.workspace_id == bindparam("w"), runs.c.id == bindparam("r")
+    )
 )
 _POSITION = Prepared(
     select(journals.c.position).where(journals.c.run_pk == bindparam("p"), journals.c.stream == bindparam("s"))
@@ -232,7 +231,7 @@ def _run(connection: Connection, workspace_id: str, run_id: str) -> Any:
 
 def _descendant(connection: Connection, workspace_id: str, run: Any, run_id: str) -> Any:
     """A run below `run`; None for any other, whatever it is."""
-    query = select(runs)
+    query = select(runs.c.pk, runs.c.id, runs.c.root_id, runs.c.parent_id, runs.c.experiment_pk)
     row = connection.execute(query.where(runs.c.workspace_id == workspace_id, runs.c.id == run_id)).first()
     above = row
     while above is not None and above.parent_id is not None:
@@ -262,8 +261,6 @@ def _append(connection: Connection, run: Any, logged: list[Logged]) -> None:
     if fresh:
         home = {"run_pk": run.pk, "experiment_pk": run.experiment_pk}
         _ADD_SERIES.run(connection, [dict(home, name=name, kind=s.kind, **s.summary()) for name, s in fresh.items()])
-        if run.ended:
-            rank(connection, run.workspace_id, run.pk, run.standing)
         for row in _named(connection, run.pk, fresh):
             if row.name in fresh:
                 fresh[row.name].pk = row.pk

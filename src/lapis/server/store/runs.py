@@ -29,10 +29,9 @@ from lapis.domain.run_filter import RunFilter
 from lapis.domain.service import SERVICE_RUN
 from lapis.domain.standing import place, standing
 from lapis.errors import Conflict, NotFound
-from lapis.server.store import run_marks
+from lapis.server.store import ranking, run_marks
 from lapis.server.store.database import Database
 from lapis.server.store.prepared import Prepared
-from lapis.server.store.ranking import rank
 from lapis.server.store.run_lists import RunLists, cursor_of
 from lapis.server.store.tables import (
     experiments,
@@ -60,6 +59,7 @@ class Queued(NamedTuple):
 class RunStore:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._not_ranked = 0
 
     def add(self, run: RunRecord, experiment: dict[str, Any]) -> RunRecord:
         """Keep a new run and give it its number."""
@@ -207,7 +207,15 @@ class RunStore:
                 return before
             after = after._replace(revision=before.revision + 1)
             _put(connection, row, before, after)
+            if after.ended and not before.ended:
+                self._rank_now_and_then(connection)
             return after
+
+    def _rank_now_and_then(self, connection: Connection) -> None:
+        self._not_ranked += 1  # a server before us may have left some: they are among those that are found then
+        if self._not_ranked >= ranking.AT_ONCE:
+            ranking.rank_ended(connection)
+            self._not_ranked = 0
 
     def heard(self, workspace_id: str, run_id: str, at: float) -> None:
         """A sign of life: no change of the run, so no new revision."""
@@ -297,8 +305,8 @@ def _put(connection: Connection, row: Any, before: RunRecord, after: RunRecord) 
     moved = any(written[name] != getattr(row, name) for name in _STANDS)
     names = ("last_heard", "revision", "body", *(_STANDS if moved else ()))
     (_MOVE if moved else _NOTE).run(connection, [dict({name: written[name] for name in names}, which=row.pk)])
-    if moved and after.ended and written["standing"] != row.standing:
-        rank(connection, after.workspace_id, row.pk, written["standing"])
+    if before.ended and written["standing"] != row.standing:
+        ranking.move(connection, row.pk, written["standing"])
     if (before.tags, before.properties, place(before)) != (after.tags, after.properties, place(after)):
         old, new = (run_marks.of_run(run, row.experiment_pk) for run in (before, after))
         run_marks.write(connection, row.pk, old, new)

@@ -110,7 +110,7 @@ metric_series = Table(
     Column("last", Float),
     Column("least", Float),
     Column("greatest", Float),
-    # these two are set when the run has ended: only then its values are ranked among others
+    # these two are set some time after the run has ended: only then its values are ranked among others
     Column("workspace_pk", _KEY),
     Column("standing", Integer),
     UniqueConstraint("run_pk", "name"),
