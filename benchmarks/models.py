@@ -10,10 +10,10 @@ from pathlib import Path
 
 from home import Home
 from measure import Asked, Figure, Options, Reading, alone
+from model_servers import MAKE_MODEL
 
 from azureml.core import Experiment, Model, ScriptRunConfig
 from azureml.core.model import InferenceConfig
-from serving import MAKE_MODEL
 
 ROUNDS = 7
 GIGABYTE = 1 << 30

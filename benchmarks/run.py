@@ -38,6 +38,7 @@ SECTIONS = (
     "distributed",
     "ray_submit",
     "serving",
+    "service_life",
     "models",
     "sweep",
 )

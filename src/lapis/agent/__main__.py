@@ -401,7 +401,7 @@ class Agent:
         times = [at, self.outputs.next_look, self.last_report + self._beat()]
         if self.shipper.lacks():
             times.append(max(self.last_report + LOOK_EVERY, self.quiet_until))
-        if self.place.count > 1 or self.front is not None:  # others change what there is to do
+        if self.place.count > 1:  # others change what there is to do; a front says in the log that it has news
             times.append(time.monotonic() + LOOK_EVERY)
         return min(times)
 

@@ -430,16 +430,17 @@ def _request(signature: str, inputs: Arrays, answer_form: Callable[[Arrays], Ans
 
 def _arrays(columns: dict[str, Any], runtime: Runtime, signature: str) -> Arrays:
     """Plain values of JSON as arrays of the types that the inputs have."""
-    expected = {each.name: each for each in runtime.signatures[signature][0]}
+    inputs = runtime.signatures[signature][0]
+    if len(inputs) == 1 and columns.keys() == {inputs[0].name}:
+        quick = number_rows.array_of(columns[inputs[0].name], inputs[0])
+        if quick is not None:  # it has the type and the shape that are expected
+            return {inputs[0].name: quick}
+    expected = {each.name: each for each in inputs}
     found = {}
     for name, values in columns.items():
         tensor = expected.get(name)
         if tensor is None:
             raise BadRequest(f"There is no input '{name}'. {_expected(runtime, signature)}")
-        quick = number_rows.array_of(values, tensor)
-        if quick is not None:
-            found[name] = quick
-            continue
         try:
             found[name] = _cast(values, tensor.dtype)
         except (ValueError, TypeError, OverflowError) as error:

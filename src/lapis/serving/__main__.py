@@ -6,6 +6,7 @@ Exits with 0 when it was asked to end or another front took its place, with 3 wh
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -94,6 +95,8 @@ class Service:
             self._door = handover.HandoverDoor(listen.handover, listener.dup(), self._give_way)
         if before is not None:
             before.drain()
+        gc.collect()
+        gc.freeze()  # what was made until now stays: looking through it again would delay requests
         self._state = "ready"
         self._tell()
         whose = "taken over from the revision before" if before is not None else "its own"

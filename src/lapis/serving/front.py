@@ -27,6 +27,7 @@ _NOT_FROM_THERE = (
     "A page of another origin may not ask this service. To let it, name its origin in the variable AML_CORS_ORIGINS of "
     "the service's environment."
 )
+_IDS = (b"x-request-id", b"x-ms-request-id", b"x-ms-client-request-id")
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -48,7 +49,8 @@ class Front:
         self._most_connections = most_connections or max(
             64, min(8192, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
         )
-        self._ids = os.urandom(10).hex()
+        chosen = os.urandom(10).hex()
+        self._ids = f"{chosen[:8]}-{chosen[8:12]}-{chosen[12:16]}-{chosen[16:]}-".encode()  # how they all begin
         self._asked = 0
         self._server: asyncio.Server | None = None
         self._forwarders: list[tuple[float, Forwarder]] = []
@@ -102,16 +104,12 @@ class Front:
     def ids(self, call: Call) -> tuple[bytes, Refusal | None]:
         """The header lines that name the request, as Azure's server writes them, with those of CORS."""
         fields = call.fields
-        own = fields.get(b"x-request-id")
-        if own is None:
-            self._asked += 1
-            own = self._made_id()
-        client = fields.get(b"x-ms-client-request-id")
-        shown = fields.get(b"x-ms-request-id") or client or own
-        for name, value in ((b"x-request-id", own), (b"x-ms-request-id", shown), (b"x-ms-client-request-id", client)):
-            if value is not None and len(value) > ID_CHARACTERS:
+        for name in _IDS:
+            if name in fields and len(fields[name]) > ID_CHARACTERS:
                 return b"", (431, f"{name.decode()} must not exceed {ID_CHARACTERS} characters", b"")
-        lines = b"x-request-id: " + own + b"\r\nx-ms-request-id: " + shown + b"\r\n"
+        own, client = fields.get(b"x-request-id") or self._made_id(), fields.get(b"x-ms-client-request-id")
+        shown = fields.get(b"x-ms-request-id") or client or own
+        lines = b"x-request-id: %b\r\nx-ms-request-id: %b\r\n" % (own, shown)
         if client is not None:
             lines += b"x-ms-client-request-id: " + client + b"\r\n"
         if self.about.cors:
@@ -186,8 +184,8 @@ class Front:
         return from_elsewhere(host, asked_by, None if site is None else site.decode("latin-1"))
 
     def _made_id(self) -> bytes:
-        text = f"{self._ids}{self._asked & 0xFFFFFFFFFFFF:012x}"
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}".encode()
+        self._asked += 1
+        return b"%b%012x" % (self._ids, self._asked & 0xFFFFFFFFFFFF)
 
     def _cors(self, origin: bytes | None) -> bytes:
         if "*" in self.about.cors:

@@ -304,8 +304,8 @@ class Replicas:
         self.told = self.told or replica.told
         self.ready.append(replica)
         self._none_since = None
+        self._changed()  # first: what is said wakes the agent, which looks at it
         self.say(f"Worker {replica.number} (pid {replica.pid}) is ready.")
-        self._changed()
         if not self._first.done() and len(self.ready) >= self._wanted:
             self._first.set_result(None)
         self.has_room(replica)
