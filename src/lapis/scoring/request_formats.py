@@ -424,7 +424,7 @@ def _check_outputs(names: Sequence[str], runtime: Runtime, signature: str) -> No
 
 
 def _request(signature: str, inputs: Arrays, answer_form: Callable[[Arrays], Answer]) -> Request:
-    lengths = {array.shape[0] if array.ndim else 0 for array in inputs.values()}
+    lengths = {len(array) if array.ndim else 0 for array in inputs.values()}
     return Request(signature, inputs, lengths.pop() if len(lengths) == 1 else 0, answer_form)
 
 
@@ -590,14 +590,17 @@ def _sendable(outputs: Arrays) -> dict[str, Any]:
 
 
 def _sendable_array(array: Any, name: str) -> Any:
-    """An array of plain numbers for orjson, else lists; what JSON cannot hold (NaN) as null."""
-    if array.dtype.kind in "OSU":
+    """An array of plain numbers for orjson, else lists; what JSON cannot hold (NaN) as null, as orjson writes it."""
+    kind = array.dtype.kind
+    if kind in "OSU":
         return _texts(array.tolist(), name.endswith("_bytes"))
-    if array.dtype.kind == "f" and not numpy.isfinite(array).all():
+    if orjson is not None and array.ndim:
+        return array if array.flags.c_contiguous else numpy.ascontiguousarray(array)
+    if kind == "f" and not numpy.isfinite(array).all():
         holes = array.astype(object)
         holes[~numpy.isfinite(array)] = None
         return holes.tolist()
-    return numpy.ascontiguousarray(array) if orjson is not None and array.ndim else array.tolist()
+    return array.tolist()
 
 
 def _texts(value: Any, as_bytes: bool) -> Any:
