@@ -41,6 +41,7 @@ SECTIONS = (
     "service_life",
     "models",
     "sweep",
+    "pipelines",
 )
 
 

@@ -98,6 +98,15 @@ class PipelinePlan(Kept):
         return f"has steps that wait for each other: {in_a_circle(names)}" if circle else ""
 
 
+@dataclass(frozen=True)
+class KeptPlan(Kept):
+    """Where the plan of a run lies: as a blob, for it is large, and a run is read often."""
+
+    plan: str = ""  # the blob's hash
+    names: tuple[str, ...] = ()  # every other hash that stands in it: what it needs is not to be collected
+    wrong: tuple[str, ...] = field(default=(), metadata=SET_BY_SERVER)
+
+
 def circle_in(needs: Any) -> list[int]:
     """Steps that wait for each other in a circle, each for the next; empty if there is none."""
     left = {number: set(each) for number, each in enumerate(needs)}

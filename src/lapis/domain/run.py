@@ -13,7 +13,7 @@ from lapis.errors import Conflict, UserErrorException
 if TYPE_CHECKING:
     from lapis.domain.job import Job, Search
     from lapis.domain.launch import Owner
-    from lapis.domain.pipeline import PipelinePlan
+    from lapis.domain.pipeline import KeptPlan
 
 SCRIPT_RUN = "azureml.scriptrun"
 SWEEP = "hyperdrive"
@@ -85,7 +85,7 @@ class RunRecord(NamedTuple):
     definition: Mapping[str, Any] | None = None  # Azure's runDefinition, as it was submitted
     job: Job | None = None  # what an engine is to launch; None: the run lives in its owner's process
     sweep: Search | None = None  # of a hyperparameter search
-    pipeline: PipelinePlan | None = None  # of a pipeline
+    pipeline: KeptPlan | None = None  # of a pipeline
     owner: Owner | None = None  # the process that an interactive run lives in
     handle: Mapping[str, Any] | None = None  # what the engine gave back
     launches: int = 0
@@ -148,9 +148,9 @@ def _parts() -> dict[str, Any]:
     """The fields that are values of their own. Late: a script that logs needs none of them, and classes take time."""
     from lapis.domain.job import Job, Search
     from lapis.domain.launch import Owner
-    from lapis.domain.pipeline import PipelinePlan
+    from lapis.domain.pipeline import KeptPlan
 
-    return {"job": Job, "sweep": Search, "pipeline": PipelinePlan, "owner": Owner}
+    return {"job": Job, "sweep": Search, "pipeline": KeptPlan, "owner": Owner}
 
 
 def advance(run: RunRecord, to: RunState, *, reason: str, at: float, until: str = "") -> RunRecord:

@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any
 
 from lapis.domain import run as rules
@@ -33,12 +34,15 @@ from lapis.domain.pipeline_moves import (
 )
 from lapis.domain.run import STEP_RUN, RunRecord, RunState
 from lapis.errors import AzureMLException, NotFound, UserErrorException
+from lapis.server.control import plans
 from lapis.server.control.data import Data, NewDataset
 from lapis.server.control.events import Events
 from lapis.server.control.runs import NewRun, Runs
 from lapis.server.control.step_reuse import WRITTEN, StepReuse, written_by
 from lapis.server.control.stores import Stores
 
+_AT_HAND = 16  # plans
+_AT_ONCE = 100  # steps that are started in one transaction: nobody else writes meanwhile
 _RETRY_SECONDS = 5.0  # after a pass that was cut short: a full disk, say
 _log = logging.getLogger("lapis.pipelines")
 Key = tuple[str, str]  # workspace and run
@@ -55,6 +59,7 @@ class _Live:
         self.asked: set[int] = set()
         self.news: set[str] = set()
         self.fault = ""
+        self.said: list[str] = []  # lines of its log that are not written yet
 
     @property
     def states(self) -> dict[int, str | None]:
@@ -66,6 +71,7 @@ class Pipelines:
         self, stores: Stores, runs: Runs, data: Data, reuse: StepReuse, events: Events, now: Callable[[], float]
     ) -> None:
         self._stores, self._runs, self._data, self._reuse = stores, runs, data, reuse
+        self._plan = lru_cache(maxsize=_AT_HAND)(partial(plans.read, stores))  # a plan never changes
         self._now = now
         self._live: dict[Key, _Live] = {}
         self._homes: dict[str, set[Key]] = {}  # the pipelines that news of a run matter to, by its id
@@ -108,10 +114,10 @@ class Pipelines:
         run = self._runs.get(workspace_id, run_id)
         if run.pipeline is None:
             raise UserErrorException(f"Run {run_id} is no pipeline.")
-        there = self._children(run)
-        rows = [self._row(run, number, step, there.get(number)) for number, step in enumerate(run.pipeline.steps)]
-        outputs = {name: each.to_json() for name, each in run.pipeline.outputs.items()}
-        return {"steps": rows, "outputs": outputs, "parameters": dict(run.pipeline.parameters)}
+        there, plan = self._children(run), self._plan(run.pipeline)
+        rows = [self._row(run, number, step, there.get(number)) for number, step in enumerate(plan.steps)]
+        outputs = {name: each.to_json() for name, each in plan.outputs.items()}
+        return {"steps": rows, "outputs": outputs, "parameters": dict(plan.parameters)}
 
     def _row(self, pipeline: RunRecord, number: int, step: StepPlan, run: RunRecord | None) -> dict[str, Any]:
         writer = _writer(run) if run is not None else step_run_id(pipeline.id, number)
@@ -195,12 +201,13 @@ class Pipelines:
         if run.ended or key in self._live:  # it was made by the same request, sent again after a lost reply
             return
         assert run.pipeline is not None
-        reason = " ".join(run.pipeline.wrong) or run.pipeline.fault()
+        plan = self._plan(run.pipeline)
+        reason = " ".join(plan.wrong) or plan.fault()
         if reason:
-            error = {"code": "UserError", "message": reason}
+            error = {"code": "UserError", "message": f"The pipeline {reason}"}
             self._runs.endings.end(run, RunState.FAILED, f"The pipeline cannot go on: it {reason}", error)
             return
-        live = self._live[key] = _Live(run, run.pipeline)
+        live = self._live[key] = _Live(run, plan)
         self._homes.setdefault(run.id, set()).add(key)
         for number, child in self._children(run).items():
             self._homes.setdefault(child.id, set()).add(key)
@@ -221,9 +228,12 @@ class Pipelines:
             for run_id in sorted(news - {live.run.id}):
                 self._take_in(live, number_of(live.run.id, run_id))
             self._carry_out(live)
+            self._write_log(live)
             live.fault = ""
         except Exception:
             live.news |= news
+            live.steps = self._children(live.run)  # what was begun and not committed did not happen
+            live.said.clear()
             raise
 
     def _take_in(self, live: _Live, number: int) -> None:
@@ -257,15 +267,25 @@ class Pipelines:
 
     def _carry_out(self, live: _Live) -> None:
         while True:
+            with self._stores.database.write():  # one commit for many steps: of a fan, or in a row that is reused
+                if not self._carry_out_some(live):
+                    break
+
+    def _carry_out_some(self, live: _Live) -> bool:
+        """Whether there is more to do."""
+        done = 0
+        while done < _AT_ONCE:
             decision = decide(live.shape, live.states, live.asked, live.run.cancel_requested)
             for number in decision.stop:
                 self._stop_step(live, number)
-            for number in decision.start:
+            for number in decision.start[:_AT_ONCE]:
                 self._start_step(live, number)
             if decision.end is not None:
                 self._end(live, decision.end)
             if not decision.start or decision.end is not None:
-                return
+                return False
+            done += len(decision.start)
+        return True
 
     def _stop_step(self, live: _Live, number: int) -> None:
         run = live.steps[number]
@@ -372,6 +392,7 @@ class Pipelines:
         if end.state == RunState.FAILED.value:
             error = {"code": "UserError", "message": f"{end.reason}. {self._why_failed(live)}".strip()}
         self._say(live, f"{end.state}: {end.reason}")
+        self._write_log(live)
         self._runs.endings.end(live.run, RunState(end.state), end.reason, error)
         self._forget((live.run.workspace_id, live.run.id))
 
@@ -383,7 +404,12 @@ class Pipelines:
 
     def _say(self, live: _Live, text: str) -> None:
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(self._now()))
-        self._runs.grow_log(live.run, LOG, f"[{at}Z] {text}\n".encode())
+        live.said.append(f"[{at}Z] {text}\n")
+
+    def _write_log(self, live: _Live) -> None:
+        if live.said:
+            self._runs.grow_log(live.run, LOG, "".join(live.said).encode())
+            live.said.clear()
 
     def _children(self, run: RunRecord) -> dict[int, RunRecord]:
         """The runs of the steps that were started, by their number."""

@@ -30,6 +30,7 @@ from lapis.environments import own_open_mpi
 from lapis.environments.environment_builds import EnvironmentBuilds, Resolved, preface
 from lapis.environments.resolve import brings, packages_in
 from lapis.errors import AzureMLException, Conflict, NotFound, UserErrorException
+from lapis.server.control import plans
 from lapis.server.control.access import SERVER, Actor
 from lapis.server.control.admission import Admission
 from lapis.server.control.bounds import DisplayName, Name, Text, Texts, Uses
@@ -206,7 +207,7 @@ class Runs:
             definition=new.definition,
             job=new.job,
             sweep=new.sweep,
-            pipeline=new.pipeline,
+            pipeline=plans.keep(self._stores, new.pipeline) if new.pipeline is not None else None,
             owner=new.owner,
             snapshot_id=new.snapshot_id,
             warnings=tuple(new.warnings),
