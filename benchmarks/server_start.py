@@ -21,11 +21,10 @@ IDLE_SECONDS = 60.0
 _ASK = "from lapis.client import local_server; local_server.client().call('GET', '/workspaces')"
 _HELLO = """
 import sys, uvicorn
-from fastapi import FastAPI
-app = FastAPI()
-@app.get("/")
-def hello() -> str:
-    return "hello"
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+app = Starlette(routes=[Route("/", lambda request: PlainTextResponse("hello"))])
 uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="error")
 """
 
@@ -47,7 +46,12 @@ def measure(options: Options) -> list[Figure]:
     readings = [
         Reading("Lapis, new home", [c.wall for c in cold], [c.cpu for c in cold]),
         Reading("Lapis, home used before", [c.wall for c in warm], [c.cpu for c in warm]),
-        Reading("bare: FastAPI with one route", [c.wall for c in hello], [c.cpu for c in hello], bare=True),
+        Reading(
+            "bare: Starlette, until it listens",
+            [c.wall for c in hello],
+            [c.cpu for c in hello],
+            bare=True,
+        ),
     ]
     if options.peers and options.slow:
         with Home() as home:

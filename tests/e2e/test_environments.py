@@ -37,8 +37,8 @@ def test_a_script_sees_the_packages_of_its_environment_and_no_others(finish: Sub
     )
     run = finish(code, environment=environment_of(wheels, "lapistoy==1.0"))
     assert run.get_logs()["user_logs/std_log.txt"].splitlines()[-1] == "1.0 2.1 True"
-    run = finish("import fastapi", environment=environment_of(wheels, "lapistoy==1.0"))
-    assert "No module named 'fastapi'" in run.get_details()["error"]["error"]["message"]
+    run = finish("import starlette", environment=environment_of(wheels, "lapistoy==1.0"))
+    assert "No module named 'starlette'" in run.get_details()["error"]["error"]["message"]
 
 
 def test_what_a_run_does_to_its_environment_is_not_there_for_the_next(finish: Submit, wheels: Path) -> None:

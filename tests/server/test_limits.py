@@ -65,7 +65,7 @@ ABSURD: list[tuple[str, str, Any, str]] = [
     ("POST", WS + "/runs", run(properties={"k": LONG}), "properties"),
     ("POST", WS + "/runs", run(uses=[["a", "b", "c"]] * (limits.ITEMS + 1)), "uses"),
     ("POST", WS + "/runs", run(nonce="x" * 300), "nonce"),
-    ("POST", WS + "/runs", {"runs": [RUN] * (limits.RUNS_AT_ONCE + 1)}, "10000 runs"),
+    ("POST", WS + "/runs", {"runs": [RUN] * (limits.RUNS_AT_ONCE + 1)}, "runs can hold at most 10000"),
     ("POST", WS + "/runs", job(node_count=HUGE), "node_count"),
     ("POST", WS + "/runs", job(priority=HUGE), "priority"),
     ("POST", WS + "/runs", job(max_seconds=1e300), "max_seconds"),

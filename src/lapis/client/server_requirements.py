@@ -15,7 +15,6 @@ NEEDED = {
     "alembic": "1.13",
     "anyio": "4.14.2",
     "cryptography": "48.0.1",
-    "fastapi": "0.115",
     "h11": "0.16",
     "httptools": "0.6",
     "idna": "3.15",

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from lapis.domain.values import Value
+
 LOCK_FORMAT = 1  # a change here builds every environment anew
 
 
@@ -24,7 +26,7 @@ class Substitution:
 
 
 @dataclass(frozen=True)
-class Submitter:
+class Submitter(Value):
     """The Python that wants the environment, and what it has installed of the packages that matter."""
 
     python: str = ""  # whole; empty: nobody knows

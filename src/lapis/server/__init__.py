@@ -1,1 +1,1 @@
-"""The server: one FastAPI app over control over store and engines. `app.py` is the composition root."""
+"""The server: routes over control over store and engines. `app.py` is the composition root."""

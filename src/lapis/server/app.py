@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from urllib.parse import urlsplit
-
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
 
 from lapis.domain.addresses import rule_of
 from lapis.domain.settings import Settings
 from lapis.environments.environment_builds import EnvironmentBuilds
-from lapis.errors import AzureMLException
 from lapis.machine import clock
 from lapis.server.api import (
     about,
@@ -29,9 +23,9 @@ from lapis.server.api import (
     services,
     workspaces,
 )
-from lapis.server.api.errors import Errors, more_headers
+from lapis.server.api.errors import Errors
 from lapis.server.api.express import Express
-from lapis.server.api.request import answer
+from lapis.server.api.routing import App
 from lapis.server.control.access import Access
 from lapis.server.control.admission import Admission
 from lapis.server.control.computes import Computes
@@ -68,8 +62,8 @@ from lapis.server.control.waiting import WaitingRuns
 from lapis.server.control.workspaces import Workspaces
 from lapis.server.gate import Gate
 from lapis.server.once import Once
+from lapis.server.studio import pages
 from lapis.server.system import System
-from lapis.version import VERSION
 
 
 def make_system(settings: Settings, url: str, now: Callable[[], float], leave: Callable[[], None]) -> System:
@@ -138,48 +132,18 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], leave: C
 
 
 def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    def start() -> None:
         system.start()
         ready()
-        yield
-        system.stop()
 
-    app = FastAPI(title="Lapis", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
-    for router in (
-        about.router,
-        workspaces.router,
-        computes.router,
-        data.router,
-        environments.router,
-        models.router,
-        services.router,
-        images.router,
-        secrets.router,
-        runs.router,
-        files.router,
-    ):
-        app.include_router(router, prefix="/api/v1")
-    _include_studio(app)
-    errors = Errors(system.home)
-
-    def tell(request: Request, error: Exception) -> Response:
-        status, body = errors.told(error, f"{request.method} {request.url.path}")
-        said = answer(body, status)
-        said.headers.update(more_headers(error))
-        return said
-
-    for kind in (AzureMLException, RequestValidationError, HTTPException, Exception):
-        app.add_exception_handler(kind, tell)
-    stores = system.stores
+    errors, stores = Errors(system.home), system.stores
+    subjects = (
+        about, workspaces, computes, data, environments, models, services, images, secrets, runs, files,
+    )  # fmt: skip
+    routes = [route for each in subjects for route in each.router.below("/api/v1")]
+    app = App([*routes, *pages.router.below("/studio")], errors, start, system.stop)
     once = Once(
         app, stores.database, stores.requests, system.sealing, system.access.mark_key(), system.control.lifetime.now
     )
     express = Express(once, lambda: stores.database.busy, stores.settle, errors)
     return Gate(express, system, host, errors)
-
-
-def _include_studio(app: FastAPI) -> None:
-    from lapis.server.studio import pages
-
-    app.include_router(pages.router, prefix="/studio")

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from fastapi import Body, Response
+from dataclasses import dataclass
 
+from lapis.domain.values import Value
 from lapis.server.api.long_work import LOOKING
 from lapis.server.api.repeats import harmless
-from lapis.server.api.request import TheControl, answer, make_router
+from lapis.server.api.request import Response, TheControl, answer
+from lapis.server.api.routing import Routes
 
-router = make_router()
+router = Routes()
+
+
+@dataclass(frozen=True)
+class CollectWish(Value):
+    dry_run: bool = False
 
 
 @router.get("/about")
@@ -19,9 +26,9 @@ def about(control: TheControl) -> Response:
 @router.post("/gc")
 @LOOKING.route
 @harmless("what was removed is removed")
-def collect(control: TheControl, dry_run: bool = Body(default=False, embed=True)) -> Response:
+def collect(control: TheControl, wish: CollectWish) -> Response:
     """Remove what nobody needs any more."""
-    return answer(control.upkeep.collect(dry_run))
+    return answer(control.upkeep.collect(wish.dry_run))
 
 
 @router.post("/stop")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import Body, Response
+from dataclasses import dataclass
 
 from lapis.domain.changes import ComputeChange, checked_as
+from lapis.domain.values import Value
 from lapis.server.api.repeats import kept, whole
-from lapis.server.api.request import Asked, TheControl, answer, make_router
+from lapis.server.api.request import Asked, Response, TheControl, answer
+from lapis.server.api.routing import Routes
 from lapis.server.control.computes import NewCompute
 
-router = make_router("/workspaces/{workspace_id}/computes")
+router = Routes("/workspaces/{workspace_id}/computes")
+
+
+@dataclass(frozen=True)
+class Preempted(Value):
+    node: str | None = None  # of several: any
 
 
 @router.get("")
@@ -49,6 +54,6 @@ def preempt(
     control: TheControl,
     workspace_id: str,
     name: str,
-    node: Annotated[str | None, Body(embed=True)] = None,
+    taken: Preempted,
 ) -> Response:
-    return answer({"nodes": control.computes.preempt(workspace_id, name, node)})
+    return answer({"nodes": control.computes.preempt(workspace_id, name, taken.node)})

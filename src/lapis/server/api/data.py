@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from fastapi import Body, Response
+from dataclasses import dataclass
 
 from lapis.domain.changes import DatasetChange, checked_as
+from lapis.domain.values import Value
 from lapis.server.api.long_work import LOOKING
 from lapis.server.api.repeats import kept, whole
-from lapis.server.api.request import Asked, TheControl, answer, make_router
+from lapis.server.api.request import Asked, Response, TheControl, answer
+from lapis.server.api.routing import Routes
 from lapis.server.control.bounds import Version
 from lapis.server.control.data import NewDataset, NewDatastore
 
-router = make_router("/workspaces/{workspace_id}")
+router = Routes("/workspaces/{workspace_id}")
+
+
+@dataclass(frozen=True)
+class Chosen(Value):
+    name: str
 
 
 @router.get("/datastores")
@@ -38,8 +45,8 @@ def register_datastore(control: TheControl, workspace_id: str, new: NewDatastore
 
 @router.put("/datastore/default")
 @whole
-def set_default(control: TheControl, workspace_id: str, name: str = Body(embed=True)) -> Response:
-    control.data.set_default(workspace_id, name)
+def set_default(control: TheControl, workspace_id: str, chosen: Chosen) -> Response:
+    control.data.set_default(workspace_id, chosen.name)
     return answer({})
 
 

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from fastapi import Body, Response
-
+from lapis.domain.values import Value
 from lapis.server.api.long_work import RESOLVING
 from lapis.server.api.repeats import harmless, whole
-from lapis.server.api.request import TheControl, answer, make_router
+from lapis.server.api.request import Response, TheControl, answer
+from lapis.server.api.routing import Routes
 from lapis.server.control.bounds import Offset
 from lapis.server.control.environments import EnvironmentWish
 
-router = make_router("/workspaces/{workspace_id}/environments")
+router = Routes("/workspaces/{workspace_id}/environments")
 
-_Definition = Annotated[dict[str, Any], Body(embed=True)]
+
+@dataclass(frozen=True)
+class NewEnvironment(Value):
+    definition: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Labelled(Value):
+    version: str
+    labels: tuple[str, ...]
 
 
 @router.get("")
@@ -24,8 +35,8 @@ def environments(control: TheControl, workspace_id: str) -> Response:
 
 @router.post("")
 @whole
-def register(control: TheControl, workspace_id: str, definition: _Definition) -> Response:
-    return answer(control.environments.register(workspace_id, definition), 201)
+def register(control: TheControl, workspace_id: str, new: NewEnvironment) -> Response:
+    return answer(control.environments.register(workspace_id, new.definition), 201)
 
 
 @router.post("/resolve")
@@ -77,7 +88,6 @@ def label(
     control: TheControl,
     workspace_id: str,
     name: str,
-    version: Annotated[str, Body()],
-    labels: Annotated[list[str], Body()],
+    labelled: Labelled,
 ) -> Response:
-    return answer(control.environments.label(workspace_id, name, version, labels))
+    return answer(control.environments.label(workspace_id, name, labelled.version, list(labelled.labels)))

@@ -11,11 +11,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi.exceptions import RequestValidationError
-from pydantic import ValidationError
-from starlette.exceptions import HTTPException
-
-from lapis.errors import AzureMLException, Busy, NotFound, ServiceException, Unavailable, UserErrorException, to_wire
+from lapis.errors import AzureMLException, Busy, ServiceException, Unavailable, to_wire
 from lapis.server.api import shortage
 
 _RETRY_AFTER = "2"  # seconds that whoever finds the server busy is asked to wait
@@ -30,7 +26,7 @@ class Errors:
 
     def told(self, error: BaseException, asked: str) -> tuple[int, Any]:
         """The status and the body for an error of what was `asked`, such as 'GET /api/v1/about'."""
-        meant = _meant(error, asked)
+        meant = _meant(error)
         if meant is None:
             number = secrets.token_hex(6)
             _log.error("internal error %s: %s failed", number, asked, exc_info=error)
@@ -51,21 +47,8 @@ def more_headers(error: BaseException) -> dict[str, str]:
     return {"retry-after": _RETRY_AFTER} if isinstance(error, Busy) else {}
 
 
-def _meant(error: BaseException, asked: str) -> AzureMLException | Unavailable | None:
+def _meant(error: BaseException) -> AzureMLException | Unavailable | None:
     """The error as one that says what is wrong in words that were written for it; None if there are none."""
     if isinstance(error, AzureMLException):
         return error
-    if isinstance(error, (RequestValidationError, ValidationError)):
-        faults = [f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()]
-        return UserErrorException(f"The request cannot be read: {'; '.join(faults[:20])[:4000]}.")
-    if isinstance(error, HTTPException):
-        return _of_framework(error, asked)
     return shortage.told(error)
-
-
-def _of_framework(error: HTTPException, asked: str) -> AzureMLException:
-    if error.status_code == 404:
-        return NotFound(f"No route {asked}.")
-    meant = UserErrorException(str(error.detail))
-    meant.status = error.status_code
-    return meant

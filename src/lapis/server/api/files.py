@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import AsyncIterator
-from typing import Annotated
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from fastapi import Body, Request, Response
-from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
 
+from lapis.domain.limits import FILES_AT_ONCE
 from lapis.domain.tree import check_path
+from lapis.domain.values import Value, at_most
 from lapis.server.api.repeats import harmless, whole
-from lapis.server.api.request import TheControl, answer, blob_answer, make_router
-from lapis.server.control.bounds import Files, Offset
+from lapis.server.api.request import Request, Response, TheControl, answer, blob_answer
+from lapis.server.api.routing import Routes
+from lapis.server.control.bounds import Offset
 from lapis.server.control.files import Writer
 
-router = make_router()
+router = Routes()
 _CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class StoredFiles(Value):
+    files: Mapping[str, str] = field(metadata=at_most(FILES_AT_ONCE))  # the hash of each
 
 
 @router.put("/blobs/{digest}")
@@ -100,10 +107,10 @@ def name_files(
     control: TheControl,
     workspace_id: str,
     run_id: str,
-    files: Annotated[Files, Body(embed=True)],
+    stored: StoredFiles,
 ) -> Response:
     """Name blobs that are stored already as files of the run."""
-    control.files.put_stored(workspace_id, run_id, files)
+    control.files.put_stored(workspace_id, run_id, stored.files)
     return answer({}, 201)
 
 

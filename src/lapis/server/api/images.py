@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from fastapi import Response
-
 from lapis.server.api.long_work import DEPLOYING
 from lapis.server.api.repeats import kept, whole
-from lapis.server.api.request import Asked, TheControl, answer, make_router
+from lapis.server.api.request import Asked, Response, TheControl, answer
+from lapis.server.api.routing import Routes
 from lapis.server.control.bounds import Version
 from lapis.server.control.images import ImageChange, NewImage
 from lapis.server.control.profiles import NewProfile
 
-router = make_router("/workspaces/{workspace_id}")
+router = Routes("/workspaces/{workspace_id}")
 
 
 @router.get("/images")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from fastapi import Response
-
 from lapis.domain.changes import ModelChange, checked_as
 from lapis.server.api.long_work import LOOKING
 from lapis.server.api.repeats import whole
-from lapis.server.api.request import Asked, TheControl, answer, blob_answer, make_router
+from lapis.server.api.request import Asked, Response, TheControl, answer, blob_answer
+from lapis.server.api.routing import Routes
 from lapis.server.control.bounds import Version
 from lapis.server.control.models import NewModel
 
-router = make_router("/workspaces/{workspace_id}/models")
+router = Routes("/workspaces/{workspace_id}/models")
 
 
 @router.get("")

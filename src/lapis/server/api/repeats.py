@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from fastapi import Response
+from starlette.responses import Response
 
 Route = Callable[..., Response]
 

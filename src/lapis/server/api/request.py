@@ -1,56 +1,23 @@
-"""What every route needs: a body that was read, control, guarded for whoever asks, and how an answer is written."""
+"""What every route needs: the types of what it is given, and how an answer is written."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Annotated, Any, cast
+from collections.abc import Iterator
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, Request, Response
-from fastapi.responses import StreamingResponse
-from fastapi.routing import APIRoute
 from pydantic_core import PydanticSerializationError, to_json
-from starlette.exceptions import HTTPException
+from starlette.requests import Request as Request
+from starlette.responses import Response as Response
+from starlette.responses import StreamingResponse
 
-from lapis.domain import strict_json
-from lapis.errors import UserErrorException
 from lapis.server.control.guard import Guarded
 
 CONTROL, ACTOR = "lapis_control", "lapis_actor"  # where the gate puts them in the scope of a request
+BODY = "the body of the request"
 
-Asked = Annotated[Any, Body()]  # a body that is read by what it becomes
-
-
-class _Request(Request):
-    """Reads JSON as `strict_json` does."""
-
-    async def json(self) -> Any:
-        try:
-            return strict_json.decode(await self.body())
-        except UserErrorException as error:
-            raise HTTPException(400, error.message) from None  # the framework passes on no other class from here
-
-
-class _Route(APIRoute):
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def handle_strictly(request: Request) -> Response:
-            return await handle(_Request(request.scope, request.receive))
-
-        return handle_strictly
-
-
-def make_router(prefix: str = "") -> APIRouter:
-    return APIRouter(prefix=prefix, route_class=_Route)
-
-
-# async, although it waits for nothing: FastAPI would hand a plain function to a thread, for each request
-async def _control(request: Request) -> Guarded:
-    return cast(Guarded, request.scope[CONTROL])
-
-
-TheControl = Annotated[Guarded, Depends(_control)]
+Asked = Annotated[Any, BODY]  # a body that is read by what it becomes
+TheControl = Guarded  # for whoever asks
 
 
 def blob_answer(size: int, chunks: Iterator[bytes]) -> Response:

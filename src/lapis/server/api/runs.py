@@ -4,37 +4,48 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
-from fastapi import Body, Query, Response
-from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import StreamingResponse
-from pydantic import TypeAdapter
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
 
 from lapis.domain import frames, strict_json
 from lapis.domain.changes import RunChange, checked_as
-from lapis.domain.limits import PAGE
+from lapis.domain.limits import MESSAGE, PAGE
 from lapis.domain.report import check_report
 from lapis.domain.run import parse_label
 from lapis.domain.run_filter import MAXIMIZE, MINIMIZE, RunFilter, parse_bound
+from lapis.domain.values import Value, at_most
 from lapis.errors import UserErrorException
 from lapis.server.api.repeats import whole
-from lapis.server.api.request import Asked, TheControl, answer, make_router
-from lapis.server.control.bounds import Filters, Name, Number, Offset, Seconds
+from lapis.server.api.request import Asked, Response, TheControl, answer
+from lapis.server.api.routing import Routes
+from lapis.server.control.bounds import Bounds, Filters, Name, Number, Offset, Seconds
 from lapis.server.control.guard import Guarded
 from lapis.server.control.runs import NewRun
 
-router = make_router("/workspaces/{workspace_id}/runs")
+router = Routes("/workspaces/{workspace_id}/runs")
 LONGEST_WATCH = 30.0
-_NEW_RUNS = TypeAdapter(dict[Literal["runs"], list[NewRun]])
+
+
+@dataclass(frozen=True)
+class NewRuns(Value):
+    runs: tuple[NewRun, ...]
+
+
+@dataclass(frozen=True)
+class Failure(Value):
+    error_details: str | None = field(default=None, metadata=at_most(MESSAGE))
+    error_code: str | None = field(default=None, metadata=at_most(MESSAGE))
 
 
 def create_from(control: Guarded, workspace_id: str, body: bytes) -> bytes:
     """Make the runs that a JSON body describes. Called by express.py."""
-    wanted = _NEW_RUNS.validate_python(strict_json.decode(body)).get("runs")
+    wanted = NewRuns.checked(strict_json.decode(body), "request").runs
     if not wanted:
         raise UserErrorException("No run was described.")
-    made = control.runs.create(workspace_id, wanted)
+    made = control.runs.create(workspace_id, list(wanted))
     return json.dumps({"runs": [control.run_views.of(run) for run in made]}, separators=(",", ":")).encode()
 
 
@@ -47,15 +58,15 @@ def find(
     children: bool = False,
     type: str | None = None,
     target: str | None = None,
-    status: Annotated[Filters | None, Query()] = None,
-    tag: Annotated[Filters | None, Query()] = None,
-    property: Annotated[Filters | None, Query()] = None,
+    status: Filters | None = None,
+    tag: Filters | None = None,
+    property: Filters | None = None,
     archived: bool | None = False,
     oldest_first: bool = False,
     maximize: str | None = None,
     minimize: str | None = None,
-    where: Annotated[Filters | None, Query()] = None,
-    limit: Annotated[int, Query(ge=1, le=PAGE)] = 100,
+    where: Filters | None = None,
+    limit: Annotated[int, Bounds(1, PAGE)] = 100,
     cursor: Name | None = None,
 ) -> Response:
     by = (maximize, MAXIMIZE) if maximize else (minimize, MINIMIZE) if minimize else None
@@ -130,10 +141,11 @@ def fail(
     control: TheControl,
     workspace_id: str,
     run_id: str,
-    error_details: str | None = Body(default=None),
-    error_code: str | None = Body(default=None),
+    failure: Failure,
 ) -> Response:
-    return answer(control.run_views.of(control.runs.fail(workspace_id, run_id, error_details, error_code)))
+    return answer(
+        control.run_views.of(control.runs.fail(workspace_id, run_id, failure.error_details, failure.error_code))
+    )
 
 
 @router.post("/{run_id}/cancel")
@@ -191,7 +203,7 @@ def curve(
     workspace_id: str,
     run_id: str,
     name: str,
-    most: Annotated[int, Query(ge=4, le=100_000)] = 1000,
+    most: Annotated[int, Bounds(4, 100_000)] = 1000,
 ) -> Response:
     """Points of one series as (time, step, number), thinned on the server to what a chart can show."""
     return answer({"points": control.metrics.curve(workspace_id, run_id, name, most)})

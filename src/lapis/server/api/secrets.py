@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
 
-from fastapi import Body, Response
-
+from lapis.domain.values import Value
 from lapis.server.api.repeats import harmless, whole
-from lapis.server.api.request import TheControl, answer, make_router
+from lapis.server.api.request import Response, TheControl, answer
+from lapis.server.api.routing import Routes
 from lapis.server.control.secrets import NewSecret
 
-router = make_router("/workspaces/{workspace_id}/secrets")
+router = Routes("/workspaces/{workspace_id}/secrets")
 
-_Names = Annotated[list[str], Body(embed=True)]
+
+@dataclass(frozen=True)
+class NewSecrets(Value):
+    secrets: tuple[NewSecret, ...]
+
+
+@dataclass(frozen=True)
+class Named(Value):
+    names: tuple[str, ...]
 
 
 @router.get("")
@@ -22,21 +30,19 @@ def names(control: TheControl, workspace_id: str) -> Response:
 
 @router.post("")
 @whole
-def set_secrets(
-    control: TheControl, workspace_id: str, secrets: Annotated[list[NewSecret], Body(embed=True)]
-) -> Response:
-    control.secrets.set(workspace_id, secrets)
+def set_secrets(control: TheControl, workspace_id: str, new: NewSecrets) -> Response:
+    control.secrets.set(workspace_id, list(new.secrets))
     return answer({})
 
 
 @router.post("/read")
 @harmless("it changes nothing, and secrets stand in no kept answer")
-def read(control: TheControl, workspace_id: str, names: _Names) -> Response:
-    return answer({"secrets": control.secrets.get(workspace_id, names)})
+def read(control: TheControl, workspace_id: str, asked: Named) -> Response:
+    return answer({"secrets": control.secrets.get(workspace_id, list(asked.names))})
 
 
 @router.post("/delete")
 @whole
-def delete(control: TheControl, workspace_id: str, names: _Names) -> Response:
-    control.secrets.delete(workspace_id, names)
+def delete(control: TheControl, workspace_id: str, asked: Named) -> Response:
+    control.secrets.delete(workspace_id, list(asked.names))
     return answer({})

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Query, Response
-
 from lapis.domain.deployment import NewKey, NewService, ServiceChange
 from lapis.server.api.long_work import DEPLOYING
 from lapis.server.api.repeats import harmless, kept, whole
-from lapis.server.api.request import Asked, TheControl, answer, make_router
+from lapis.server.api.request import Asked, Response, TheControl, answer
+from lapis.server.api.routing import Routes
+from lapis.server.control.bounds import Bounds
 
-router = make_router("/workspaces/{workspace_id}/services")
+router = Routes("/workspaces/{workspace_id}/services")
 
 
 @router.get("")
@@ -52,7 +52,7 @@ def logs(
     workspace_id: str,
     name: str,
     version: str | None = None,
-    lines: Annotated[int, Query(ge=1, le=1_000_000)] = 5000,
+    lines: Annotated[int, Bounds(1, 1_000_000)] = 5000,
     init: bool = False,
 ) -> Response:
     return answer({"logs": control.services.logs(workspace_id, name, version, lines, init)})

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import Body, Query, Response
+from dataclasses import dataclass
 
 from lapis.domain.changes import ExperimentChange, WorkspaceChange, checked_as
 from lapis.domain.run import parse_label
+from lapis.domain.values import Value
 from lapis.server.api.repeats import whole
-from lapis.server.api.request import Asked, TheControl, answer, make_router
+from lapis.server.api.request import Asked, Response, TheControl, answer
+from lapis.server.api.routing import Routes
 from lapis.server.control.bounds import Filters
 from lapis.server.control.workspaces import NewWorkspace
 
-router = make_router()
+router = Routes()
+
+
+@dataclass(frozen=True)
+class NewExperiment(Value):
+    name: str
 
 
 @router.post("/workspaces")
@@ -57,8 +62,8 @@ def delete(control: TheControl, workspace_id: str) -> Response:
 
 @router.post("/workspaces/{workspace_id}/experiments")
 @whole
-def add_experiment(control: TheControl, workspace_id: str, name: str = Body(embed=True)) -> Response:
-    return answer(control.workspaces.add_experiment(workspace_id, name), 201)
+def add_experiment(control: TheControl, workspace_id: str, new: NewExperiment) -> Response:
+    return answer(control.workspaces.add_experiment(workspace_id, new.name), 201)
 
 
 @router.get("/workspaces/{workspace_id}/experiments")
@@ -67,7 +72,7 @@ def experiments(
     workspace_id: str,
     name: str | None = None,
     view: str = "ActiveOnly",
-    tag: Annotated[Filters | None, Query()] = None,
+    tag: Filters | None = None,
 ) -> Response:
     tags = dict(parse_label(text) for text in tag or [])
     return answer({"experiments": control.workspaces.experiments(workspace_id, name, view, tags)})

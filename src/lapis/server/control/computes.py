@@ -9,14 +9,15 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lapis.domain import compute as rules
+from lapis.domain import limits
 from lapis.domain.compute import IDLE, LEAVING, PREEMPTED, RUNNING, Cluster, Node, Wants
 from lapis.domain.job import Job
 from lapis.domain.run import RunRecord, check_labels, check_text
 from lapis.domain.run_filter import RunFilter
+from lapis.domain.values import Value, at_most
 from lapis.domain.vm_sizes import vm_size
 from lapis.engines.base import Engine, NodeHandle
 from lapis.errors import ComputeTargetException, Conflict
-from lapis.server.control.bounds import Name, Settings, Text
 from lapis.server.control.events import Events
 from lapis.server.control.fleet import LOCAL, Fleet
 from lapis.server.control.service_uses import ServiceUses
@@ -24,26 +25,25 @@ from lapis.server.control.stores import Stores
 from lapis.server.store.assets import COMPUTE, Asset
 
 _log = logging.getLogger("lapis.computes")
+_SHORT = at_most(limits.NAME)
 _CLUSTER = ("vm_size", "max_nodes", "min_nodes", "idle_seconds", "vm_priority", "engine")
 
 
 @dataclass(frozen=True)
-class NewCompute:
-    __pydantic_config__ = {"extra": "forbid"}
-
-    name: Name
-    type: Name  # as Azure calls it: AmlCompute, ComputeInstance, ...
-    vm_size: Name = "Standard_D2_v2"
+class NewCompute(Value):
+    name: str = field(metadata=_SHORT)
+    type: str = field(metadata=_SHORT)  # as Azure calls it: AmlCompute, ComputeInstance, ...
+    vm_size: str = field(default="Standard_D2_v2", metadata=_SHORT)
     max_nodes: int = 1
     min_nodes: int = 0
     idle_seconds: float = 1800.0
-    vm_priority: Name = "dedicated"
-    engine: Name = "local"
+    vm_priority: str = field(default="dedicated", metadata=_SHORT)
+    engine: str = field(default="local", metadata=_SHORT)
     attached: bool = False
-    description: Text | None = None
-    tags: dict[str, str | None] = field(default_factory=dict)
-    settings: Settings = field(default_factory=dict)  # of the engine: a Ray address, say
-    more: Settings = field(default_factory=dict)  # of SDK v1, kept and shown: network names, accounts
+    description: str | None = None
+    tags: Mapping[str, str | None] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of the engine: a Ray address, say
+    more: Mapping[str, Any] = field(default_factory=dict)  # of SDK v1, kept and shown: network names, accounts
 
 
 class Computes:

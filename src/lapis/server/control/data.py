@@ -10,16 +10,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lapis.domain import database
+from lapis.domain import database, limits
 from lapis.domain.addresses import Rule, refusal
 from lapis.domain.data import check_dataset_name, check_datastore_name
 from lapis.domain.job import DatasetInput
 from lapis.domain.object_store import check_object_store, credential_type, hosts_of
 from lapis.domain.run import check_labels, check_text
+from lapis.domain.values import Value, at_most
 from lapis.errors import Conflict, NotFound, UserErrorException
 from lapis.object_stores import helper
 from lapis.server.control.access import SERVER, Actor
-from lapis.server.control.bounds import FileList, Name, Options, Path, Settings, Text
 from lapis.server.control.sealing import Sealing
 from lapis.server.control.stores import Stores
 from lapis.server.store.assets import DATASET, DATASTORE, SAVED, Asset
@@ -32,36 +32,38 @@ BUILT_IN = {
     "workspaceartifactstore": "AzureBlob",
 }
 DEFAULT = "workspaceblobstore"
+_SHORT = at_most(limits.NAME)
 _CHECK_SECONDS = 45.0  # for an object store to answer when it is registered
 
 
 @dataclass(frozen=True)
-class NewDatastore:
-    __pydantic_config__ = {"extra": "forbid"}
-
-    name: Name
-    type: Name
-    folder: Path | None = None  # of the server's machine, or
-    url: Path | None = None  # scheme://container; a database has neither
-    options: Options = field(default_factory=dict)
-    credentials: Options = field(default_factory=dict, repr=False)
+class NewDatastore(Value):
+    name: str = field(metadata=_SHORT)
+    type: str = field(metadata=_SHORT)
+    folder: str | None = field(default=None, metadata=at_most(limits.PATH))  # of the server's machine, or
+    url: str | None = field(default=None, metadata=at_most(limits.PATH))  # scheme://container; a database has neither
+    options: Mapping[str, str] = field(default_factory=dict)
+    credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
     overwrite: bool = False
     create: bool = False  # the container, where it is not there
     skip_validation: bool = False
 
 
 @dataclass(frozen=True)
-class NewDataset:
-    __pydantic_config__ = {"extra": "forbid"}
-
-    name: Name | None  # None: kept without one, as what a run read or wrote
-    definition: Settings
-    files: FileList = field(default_factory=list)  # what it resolved to
-    description: Text | None = None
-    tags: dict[str, str | None] = field(default_factory=dict)
+class NewDataset(Value):
+    name: str | None = field(default=None, metadata=_SHORT)  # None: kept without one, as what a run read or wrote
+    definition: Mapping[str, Any] = field(default_factory=dict)
+    # what it resolved to
+    files: tuple[Mapping[str, Any], ...] = field(default=(), metadata=at_most(limits.FILES_OF_SNAPSHOT))
+    description: str | None = None
+    tags: Mapping[str, str | None] = field(default_factory=dict)
     create_new_version: bool = False
-    run_id: Name | None = None  # the run that wrote it, as its output of that name
-    output: Name | None = None
+    # the run that wrote it, as its output of that name
+    run_id: str | None = field(default=None, metadata=_SHORT)
+    output: str | None = field(default=None, metadata=_SHORT)
+
+    def fault(self) -> str:
+        return "" if self.definition else "lacks the field 'definition'."
 
 
 class Data:

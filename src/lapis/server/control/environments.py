@@ -11,12 +11,12 @@ from typing import Any
 from lapis.domain import limits
 from lapis.domain.environment import check_definition
 from lapis.domain.secrets import masked
+from lapis.domain.values import Value, at_most
 from lapis.environments.curated import curated, curated_names
 from lapis.environments.environment_builds import EnvironmentBuilds, Resolved
 from lapis.environments.values import NOBODY, Submitter
 from lapis.errors import NotFound, UserErrorException
 from lapis.server.control.access import SERVER, Actor
-from lapis.server.control.bounds import Path
 from lapis.server.control.holdings import Holdings
 from lapis.server.control.sealing import Sealing
 from lapis.server.control.stores import Stores
@@ -27,16 +27,14 @@ _OF_THE_VERSION = ("version", "assetId")
 
 
 @dataclass(frozen=True)
-class EnvironmentWish:
+class EnvironmentWish(Value):
     """An environment that somebody wants resolved or built."""
 
-    __pydantic_config__ = {"extra": "forbid"}
-
-    definition: dict[str, Any] = field(repr=False)
+    definition: Mapping[str, Any] = field(repr=False)
     strict: bool = False
     container: bool = False  # in one even where a virtual environment would do
     mpi: bool = False  # for a job that MPI starts
-    horovod_in: Path = ""  # the script of that job, if it imports Horovod
+    horovod_in: str = field(default="", metadata=at_most(limits.PATH))  # the script of that job, if it imports Horovod
     submitter: Submitter = NOBODY  # whose Python, and whose versions of what is not pinned
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 from urllib.parse import quote
 
@@ -127,7 +127,7 @@ class Files:
             self._stores.runs.change(workspace_id, run_id, lambda run: rules.warned(run, notices))
         self._events.tell(run_id)
 
-    def put_stored(self, workspace_id: str, run_id: str, named: dict[str, str], *, by: Actor = SERVER) -> None:
+    def put_stored(self, workspace_id: str, run_id: str, named: Mapping[str, str], *, by: Actor = SERVER) -> None:
         """The same of blobs that are here already, given by hash."""
         limits.check_count("files", named, limits.FILES_AT_ONCE)
         self._holdings.check(by, named.values())

@@ -8,38 +8,40 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lapis.domain import limits
 from lapis.domain.limits import ITEMS, check_count
 from lapis.domain.run import check_labels, check_text, with_properties
 from lapis.domain.tree import check_path
+from lapis.domain.values import Value, at_most
 from lapis.environments.no_code import no_code
 from lapis.errors import ModelNotFoundException, ModelPathNotFoundException, NotFound, UserErrorException
 from lapis.server.control.access import SERVER, Actor
-from lapis.server.control.bounds import Files, Name, Pairs, Path, Settings, Text
 from lapis.server.control.holdings import Holdings
 from lapis.server.control.service_uses import ServiceUses
 from lapis.server.control.stores import Stores
 from lapis.server.store.assets import MODEL, Asset
 
+_SHORT = at_most(limits.NAME)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
 
 
 @dataclass(frozen=True)
-class NewModel:
-    __pydantic_config__ = {"extra": "forbid"}
-
-    name: Name
-    run_id: Name | None = None  # the run whose files it is made of, and
-    path: Path | None = None  # which of them: a file, or a folder
-    files: Files | None = None  # or blobs that are stored already, by their path in the model
-    description: Text | None = None
-    tags: dict[str, str | None] = field(default_factory=dict)
-    properties: dict[str, str] = field(default_factory=dict)
-    framework: Name | None = None
-    framework_version: Name | None = None
-    resources: Settings | None = None
-    datasets: Pairs = field(default_factory=list)  # (purpose, id)
-    sample_input: Name | None = None  # ids of datasets
-    sample_output: Name | None = None
+class NewModel(Value):
+    name: str = field(metadata=_SHORT)
+    # the run whose files it is made of, and which of them: a file, or a folder
+    run_id: str | None = field(default=None, metadata=_SHORT)
+    path: str | None = field(default=None, metadata=at_most(limits.PATH))
+    # or blobs that are stored already, by their path in the model
+    files: Mapping[str, str] | None = field(default=None, metadata=at_most(limits.FILES_AT_ONCE))
+    description: str | None = None
+    tags: Mapping[str, str | None] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    framework: str | None = field(default=None, metadata=_SHORT)
+    framework_version: str | None = field(default=None, metadata=_SHORT)
+    resources: Mapping[str, Any] | None = None
+    datasets: tuple[tuple[str, ...], ...] = ()  # (purpose, id)
+    sample_input: str | None = field(default=None, metadata=_SHORT)  # ids of datasets
+    sample_output: str | None = field(default=None, metadata=_SHORT)
 
 
 class Models:

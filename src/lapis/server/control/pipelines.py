@@ -465,8 +465,8 @@ def _new_run(run: RunRecord, step: StepPlan, number: int, job: Job, uses: list[t
         snapshot_id=step.snapshot_id,
         target=step.target,
         job=job,
-        uses=uses,
-        warnings=list(step.notices),
+        uses=tuple(uses),
+        warnings=tuple(list(step.notices)),
         accepted=f"Started by the pipeline {run.id}",
         created_by=run.created_by,
     )

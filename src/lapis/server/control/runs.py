@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import Annotated, Any
-
-from pydantic import PlainValidator
+from typing import Any
 
 from lapis.domain import delivery, limits, metric_stream
 from lapis.domain import run as rules
@@ -25,7 +23,7 @@ from lapis.domain.secrets import masked
 from lapis.domain.service import SERVICE_RUN
 from lapis.domain.sweeps import STOPPED_BY, check_spec
 from lapis.domain.tree import check_path
-from lapis.domain.values import Value
+from lapis.domain.values import Value, at_most
 from lapis.environments import own_open_mpi
 from lapis.environments.environment_builds import EnvironmentBuilds, Resolved, preface
 from lapis.environments.resolve import brings, packages_in
@@ -33,7 +31,6 @@ from lapis.errors import AzureMLException, Conflict, NotFound, UserErrorExceptio
 from lapis.server.control import plans
 from lapis.server.control.access import SERVER, Actor
 from lapis.server.control.admission import Admission
-from lapis.server.control.bounds import DisplayName, Name, Text, Texts, Uses
 from lapis.server.control.computes import Computes
 from lapis.server.control.endings import Endings
 from lapis.server.control.events import Events, Follower
@@ -48,39 +45,37 @@ DRIVER_LOG = "azureml-logs/70_driver_log.txt"
 BUILD_LOG = "azureml-logs/20_image_build_log.txt"
 LOCK_FILE = "azureml-logs/environment.lock.txt"
 _HEARD_EVERY = 10.0
+_SHORT = at_most(limits.NAME)
 _LENGTHS = {"display_name": limits.DISPLAY_NAME, "description": limits.DESCRIPTION, "snapshot_id": limits.NAME}
 
 
-def _at_the_door(kind: type[Value], what: str) -> PlainValidator:
-    """What a client sends is read by the value itself, so that an error names the field in its own words."""
-    return PlainValidator(lambda value: None if value is None else kind.checked(value, what))
-
-
 @dataclass(frozen=True)
-class NewRun:
-    __pydantic_config__ = {"extra": "forbid"}
-
-    experiment: Name
-    run_id: Name
-    nonce: Name
-    type: Name | None = None
-    parent_id: Name | None = None
-    display_name: DisplayName | None = None
-    description: Text | None = None
-    tags: dict[str, str | None] = field(default_factory=dict)
-    properties: dict[str, str] = field(default_factory=dict)
-    definition: dict[str, Any] | None = None
-    snapshot_id: Name | None = None
-    target: Name | None = None
-    job: Annotated[Job | None, _at_the_door(Job, "job")] = None
-    sweep: Annotated[Search | None, _at_the_door(Search, "sweep")] = None
-    pipeline: Annotated[PipelinePlan | None, _at_the_door(PipelinePlan, "pipeline")] = None
-    owner: Annotated[Owner | None, _at_the_door(Owner, "owner")] = None
+class NewRun(Value):
+    experiment: str = field(metadata=_SHORT)
+    run_id: str = field(metadata=_SHORT)
+    nonce: str = field(metadata=_SHORT)
+    type: str | None = field(default=None, metadata=_SHORT)
+    parent_id: str | None = field(default=None, metadata=_SHORT)
+    display_name: str | None = field(default=None, metadata=at_most(limits.DISPLAY_NAME))
+    description: str | None = None
+    tags: Mapping[str, str | None] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    definition: Mapping[str, Any] | None = None
+    snapshot_id: str | None = field(default=None, metadata=_SHORT)
+    target: str | None = field(default=None, metadata=_SHORT)
+    job: Job | None = None
+    sweep: Search | None = None
+    pipeline: PipelinePlan | None = None
+    owner: Owner | None = None
     started: bool = False
-    warnings: Texts = field(default_factory=list)
-    uses: Uses = field(default_factory=list)  # asset id, role, name in the run
-    accepted: DisplayName = "Accepted"  # what the first event of its history says
-    created_by: Name | None = None
+    warnings: tuple[str, ...] = ()
+    uses: tuple[tuple[str, ...], ...] = ()  # asset id, role, name in the run
+    accepted: str = field(default="Accepted", metadata=at_most(limits.DISPLAY_NAME))  # the first event of its history
+    created_by: str | None = field(default=None, metadata=_SHORT)
+
+    def fault(self) -> str:
+        odd = [use for use in self.uses if len(use) != 3]
+        return f"has a use that is not an asset, a role and a name: {limits.shown(odd[0])}." if odd else ""
 
 
 class Runs:
@@ -180,7 +175,7 @@ class Runs:
                 self._admission.check_uses(workspace_id, step.uses)
                 inputs = (*step.job.inputs, *(each.input for each in step.inputs))
                 self._admission.check_job(by, workspace_id, replace(step.job, inputs=inputs))
-                alone = replace(new, target=step.target, snapshot_id=step.snapshot_id, warnings=[])
+                alone = replace(new, target=step.target, snapshot_id=step.snapshot_id, warnings=())
                 told = self._checked(workspace_id, alone, step.job).warnings
             except AzureMLException as error:
                 raise type(error)(f"Step '{step.name}': {error.message}") from None
@@ -298,7 +293,7 @@ class Runs:
             job.script != each.path for each in self._stores.snapshots.get(new.snapshot_id)
         ):
             raise UserErrorException(f"The snapshot has no file '{job.script}' to run. Was it left out by .amlignore?")
-        return replace(new, warnings=[*new.warnings, *notices])
+        return replace(new, warnings=(*new.warnings, *notices))
 
     def _check_tables(self, job: Job) -> None:
         """A table is of no use to a script that cannot read it, and the script would find out only after its build."""

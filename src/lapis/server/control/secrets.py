@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from lapis.domain.keyvault import MOST_AT_ONCE, check_secret_name, check_secret_value
+from lapis.domain.values import Value
 from lapis.errors import UserErrorException
 from lapis.server.control.sealing import Sealing
 from lapis.server.control.stores import Stores
@@ -14,9 +15,7 @@ from lapis.server.store.assets import SECRET, Asset
 
 
 @dataclass(frozen=True)
-class NewSecret:
-    __pydantic_config__ = {"extra": "forbid"}
-
+class NewSecret(Value):
     name: str
     value: str = field(repr=False)
     content_type: str = ""

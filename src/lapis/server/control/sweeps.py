@@ -475,7 +475,7 @@ def _new_run(sweep: RunRecord, start: Start) -> NewRun:
         snapshot_id=sweep.snapshot_id,
         target=sweep.target,
         job=job,
-        uses=[(asset_id, role, name) for asset_id, role, name in trial.uses],
+        uses=tuple((asset_id, role, name) for asset_id, role, name in trial.uses),
         accepted=f"Started by the search {sweep.id}",
         created_by=sweep.created_by,
     )

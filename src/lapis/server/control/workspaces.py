@@ -8,29 +8,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lapis.domain import limits
 from lapis.domain.run import check_experiment_name, check_labels, check_text
 from lapis.domain.service import EXPERIMENT as SERVICES
+from lapis.domain.values import Value, at_most
 from lapis.errors import Conflict, NotFound, UserErrorException, WorkspaceException
 from lapis.server.control.access import SERVER, Actor
-from lapis.server.control.bounds import DisplayName, Name, Text
 from lapis.server.control.stores import Stores
 
 DEFAULT = ("local", "local", "default")  # subscription, resource group and name of the workspace that always exists
+_SHORT = at_most(limits.NAME)
 _NAME = re.compile(r"[a-zA-Z0-9][\w-]{1,32}", re.ASCII)
 
 
 @dataclass(frozen=True)
-class NewWorkspace:
-    __pydantic_config__ = {"extra": "forbid"}
-
-    name: Name
-    subscription_id: Name = DEFAULT[0]
-    resource_group: Name = DEFAULT[1]
-    location: Name = "local"
-    friendly_name: DisplayName | None = None
-    description: Text | None = None
-    sku: Name = "basic"
-    tags: dict[str, str | None] = field(default_factory=dict)
+class NewWorkspace(Value):
+    name: str = field(metadata=_SHORT)
+    subscription_id: str = field(default=DEFAULT[0], metadata=_SHORT)
+    resource_group: str = field(default=DEFAULT[1], metadata=_SHORT)
+    location: str = field(default="local", metadata=_SHORT)
+    friendly_name: str | None = field(default=None, metadata=at_most(limits.DISPLAY_NAME))
+    description: str | None = None
+    sku: str = field(default="basic", metadata=_SHORT)
+    tags: Mapping[str, str | None] = field(default_factory=dict)
     exist_ok: bool = False
 
 

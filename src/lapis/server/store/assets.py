@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -132,7 +132,7 @@ class AssetStore:
                 )
             ).rowcount
 
-    def note_use(self, workspace_id: str, run_id: str, uses: list[tuple[str, str, str]]) -> None:
+    def note_use(self, workspace_id: str, run_id: str, uses: Sequence[tuple[str, ...]]) -> None:
         """A run used assets, as (asset id, role, name in the run). The same again is silent."""
         if not uses:
             return

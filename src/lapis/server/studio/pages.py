@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Request, Response
-from fastapi.concurrency import run_in_threadpool
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
-from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, RedirectResponse, StreamingResponse
 
-from lapis.errors import AzureMLException, NotFound, UserErrorException, WorkspaceException, to_wire
-from lapis.server.api.request import TheControl
+from lapis.errors import AzureMLException, NotFound, WorkspaceException, to_wire
+from lapis.server.api.request import Request, Response, TheControl
+from lapis.server.api.routing import Routes
 from lapis.server.control.bounds import DisplayName, Name, Offset, Seconds
 from lapis.server.control.guard import Guarded
 from lapis.server.studio import exhibits, rendering, run_list, views
-from lapis.server.studio.rendering import HEADERS, STATIC, data, page
 
 LONGEST_WAIT = 20.0
 _PER_PAGE = 50
@@ -27,28 +24,18 @@ _MOST_EXPERIMENTS = 200  # to choose from; others can be named in the address
 _LIVE = ("heading", "facts", "stages", "logs", "metrics", "exhibits", "children", "files")
 
 
-class _Guarded(APIRoute):
+async def _guarded(request: Request, answered: Callable[[], Awaitable[Response]]) -> Response:
     """Every answer carries the same headers, and an error is a page that a person can read."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def guarded(request: Request) -> Response:
-            try:
-                response = await handle(request)
-            except AzureMLException as error:
-                response = _refusal(request, error)
-            except RequestValidationError as error:
-                faults = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())
-                response = _refusal(request, UserErrorException(f"This address cannot be read: {faults}."))
-            for name, value in HEADERS.items():
-                response.headers.setdefault(name, value)
-            return response
-
-        return guarded
+    try:
+        response = await answered()
+    except AzureMLException as error:
+        response = _refusal(request, error)
+    for name, value in rendering.HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
 
 
-router = APIRouter(route_class=_Guarded)
+router = Routes(around=_guarded)
 
 
 @router.get("/")
@@ -56,12 +43,12 @@ def workspaces(control: TheControl) -> Response:
     found = control.workspaces.find()
     if len(found) == 1:
         return RedirectResponse(f"/studio/{found[0]['id']}/runs", 303)
-    return page("workspaces.html", workspaces=found)
+    return rendering.page("workspaces.html", workspaces=found)
 
 
 @router.get("/static/{name:path}")
 def static(name: str) -> Response:
-    file = STATIC.get(name)
+    file = rendering.STATIC.get(name)
     if file is None:
         raise NotFound(f"There is no static file '{name}'.")
     return Response(file.content, media_type=file.media_type, headers={"Cache-Control": "private, max-age=31536000"})
@@ -83,7 +70,7 @@ def runs(
     asked = run_list.Asked(experiment, status, tag, where, sort)
     found, more = control.runs.find(asked.filter(workspace_id), _PER_PAGE, cursor)
     names = control.workspaces.newest_experiments(workspace_id, _MOST_EXPERIMENTS)
-    return page(
+    return rendering.page(
         "runs.html",
         workspace=workspace,
         runs=[control.run_views.of(run) for run in found],
@@ -104,7 +91,7 @@ def run(control: TheControl, workspace_id: str, run_id: str, log: str = "") -> R
     state = views.run_state(control, workspace_id, run_id)
     name = views.chosen_log(state, log)
     piece = views.log_piece(control, workspace_id, run_id, name, None) if name else None
-    return page("run.html", **_run_values(control, workspace, state, name), piece=piece, mark=state["mark"])
+    return rendering.page("run.html", **_run_values(control, workspace, state, name), piece=piece, mark=state["mark"])
 
 
 @router.get("/{workspace_id}/runs/{run_id}/state.json")
@@ -136,12 +123,12 @@ def log(
     name: str,
     offset: Offset | None = None,
 ) -> Response:
-    return data(views.log_piece(control, workspace_id, run_id, name, offset))
+    return rendering.data(views.log_piece(control, workspace_id, run_id, name, offset))
 
 
 @router.get("/{workspace_id}/runs/{run_id}/curve.json")
 def curve(control: TheControl, workspace_id: str, run_id: str, name: str) -> Response:
-    return data(views.curve(control, workspace_id, run_id, name))
+    return rendering.data(views.curve(control, workspace_id, run_id, name))
 
 
 @router.get("/{workspace_id}/runs/{run_id}/file/{name:path}")
@@ -169,7 +156,7 @@ def _state_answer(control: Guarded, state: dict[str, Any], seen: str, log: str) 
         workspace = control.workspaces.get(state["run"]["workspace_id"])
         values = _run_values(control, workspace, state, views.chosen_log(state, log))
         sections = rendering.blocks("run.html", _LIVE, values)
-    return data(dict(state, sections=sections))
+    return rendering.data(dict(state, sections=sections))
 
 
 def _run_values(control: Guarded, workspace: dict[str, Any], state: dict[str, Any], log: str) -> dict[str, Any]:
@@ -193,4 +180,4 @@ def _refusal(request: Request, error: AzureMLException) -> Response:
     known = workspace_id and not isinstance(error, WorkspaceException)
     back = f"/studio/{quote(workspace_id)}/runs" if known else "/studio/"
     title = "Not found" if error.status == 404 else "That did not work"
-    return page("error.html", error.status, title=title, message=error.message, back=back)
+    return rendering.page("error.html", error.status, title=title, message=error.message, back=back)
