@@ -12,6 +12,7 @@ import pytest
 from lapis.errors import ModelNotFoundException
 from lapis.scoring.request_formats import Request, parse
 from lapis.scoring.runtimes import onnx as onnx_runtime
+from lapis.scoring.runtimes import ready
 from lapis.scoring.tensors import SIGNATURES, Arrays, BadRequest, Runtime, Tensor, run_together
 from tests.serving import models
 
@@ -100,6 +101,27 @@ def test_a_model_of_a_fixed_number_of_rows_is_called_for_each(tmp_path: Path) ->
     runtime = Counted(onnx_runtime.load(str(models.linear(tmp_path / "one.onnx", WEIGHTS, rows=1))))
     found = run_together(runtime, [rows(runtime, [1, 2, 3, 4]), rows(runtime, [4, 3, 2, 1])])
     assert runtime.calls == 2 and [each["digits"].shape for each in found] == [(1, 3), (1, 3)]
+
+
+class Pictures(Runtime):
+    """Adds up each picture, and notes how many came at once."""
+
+    def __init__(self) -> None:
+        large = Tensor("x", "float32", (None, 512, 512, 3))
+        super().__init__({"serving_default": ([large], [Tensor("y", "float32", (None,))])}, "serving_default")
+        self.calls: list[int] = []
+
+    def run(self, signature: str, inputs: Arrays) -> Arrays:
+        self.calls.append(len(inputs["x"]))
+        return {"y": inputs["x"].reshape(len(inputs["x"]), -1).sum(axis=1)}
+
+
+def test_large_rows_are_tried_together_only_as_far_as_they_are_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    ready.make_ready(runtime := Pictures(), None)
+    assert runtime.together == 2 and runtime.calls == [1, 1, 2]
+    monkeypatch.setattr(ready, "_SECONDS", 0.0)
+    ready.make_ready(slow := Pictures(), None)
+    assert slow.together == 1 and slow.calls == [1], "who takes long for one is not asked for more"
 
 
 class Moody(Runtime):

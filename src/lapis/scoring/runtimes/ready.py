@@ -65,7 +65,8 @@ def _together(runtime: Runtime, signature: str) -> int:
     if any(each.shape is None or each.dtype == "string" for each in inputs):
         return 1
     began, chance = time.perf_counter(), numpy.random.RandomState(1)
-    rows = {each.name: _rows(each, chance) for each in inputs}
+    most = min(_COUNTS[-1], max(2, _NUMBERS // max(1, *[_numbers_in_a_row(each) for each in inputs])))
+    rows = {each.name: _rows(each, most, chance) for each in inputs}
 
     def run(first: int, end: int) -> Arrays:
         return runtime.run(signature, {name: each[first:end] for name, each in rows.items()})
@@ -75,24 +76,34 @@ def _together(runtime: Runtime, signature: str) -> int:
         return 1
     alone, proven = [run(0, 1)], 1
     for count in _COUNTS:
+        if count > most or time.perf_counter() - began > _SECONDS:
+            break
         alone += [run(at, at + 1) for at in range(len(alone), count)]
-        if time.perf_counter() - began > _SECONDS or not _same(run(0, count), alone):
+        if not _same(run(0, count), alone):
             break
         proven = count
     return proven
 
 
 _COUNTS = (2, 3, 4, 5, 8, 13, 16, 27, 32, 50, 64)
-_SECONDS = 0.5  # that may be spent on finding out
+_SECONDS = 0.5  # that may be spent on finding out,
+_NUMBERS = 1 << 20  # and how many may be made up for it
 
 
-def _rows(tensor: Tensor, chance: Any) -> Any:
-    shape = [size or 3 for size in tensor.shape or ()]
+def _numbers_in_a_row(tensor: Tensor) -> int:
+    return int(numpy.prod([size or _ANY for size in (tensor.shape or ())[1:]], dtype=numpy.int64))
+
+
+def _rows(tensor: Tensor, count: int, chance: Any) -> Any:
+    shape = [size or _ANY for size in tensor.shape or ()]
     if _first_is_free(tensor):
-        shape[0] = _COUNTS[-1]
+        shape[0] = count
     if tensor.dtype == "bool" or "int" in tensor.dtype:
         return chance.randint(0, 2, shape).astype(tensor.dtype)
     return chance.normal(size=shape).astype("float64" if tensor.dtype == "any" else tensor.dtype)
+
+
+_ANY = 3  # how long a dimension is made that may have any length
 
 
 def _first_is_free(tensor: Tensor) -> bool:
