@@ -70,6 +70,14 @@ class JobEndpoint(Endpoint):
         return f"The server at {self.url} has not answered for {self.patience:.0f} s."
 
 
+def job_endpoint() -> JobEndpoint | None:
+    """The way to the server for a script of a run; None outside of one."""
+    url, token = os.environ.get("AZUREML_SERVICE_ENDPOINT"), os.environ.get("AZUREML_RUN_TOKEN")
+    if not url or not token or "AZUREML_RUN_ID" not in os.environ:
+        return None
+    return JobEndpoint(url, token, os.environ.get("LAPIS_ADDRESS_FILE"))
+
+
 def vouched(about: Mapping[str, Any]) -> bool:
     """Whether the server that wrote this of itself lives, and so has its port still. A pid used again is not it.
 

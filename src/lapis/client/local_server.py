@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from lapis.client import logins
-from lapis.client.http_client import Client, Endpoint, vouched
+from lapis.client.http_client import Client, Endpoint, job_endpoint, vouched
 from lapis.domain import settings as settings_module
 from lapis.domain.settings import Settings
 from lapis.errors import AuthenticationException, ServiceException, Unavailable, UserErrorException
@@ -75,15 +75,6 @@ def endpoint_at(settings: Settings, server: str) -> Endpoint:
     if about is not None and logins.origin(about["url"]) == logins.origin(server):
         return LocalByAddress(settings, server)
     return Endpoint(server, token_for(settings, server))
-
-
-def job_endpoint() -> Endpoint | None:
-    url, token = os.environ.get("AZUREML_SERVICE_ENDPOINT"), os.environ.get("AZUREML_RUN_TOKEN")
-    if not url or not token or "AZUREML_RUN_ID" not in os.environ:
-        return None
-    from lapis.client.http_client import JobEndpoint
-
-    return JobEndpoint(url, token, os.environ.get("LAPIS_ADDRESS_FILE"))
 
 
 def token_for(settings: Settings, server: str) -> str:

@@ -8,20 +8,16 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import shutil
 import sys
 import threading
 import time
 from typing import Any, Callable, Mapping
 
-from lapis.client import stored_record, unwritten
+from lapis.client import shipping, stored_record, streams, unwritten
 from lapis.client.http_client import Client
 from lapis.client.journal import Journal
-from lapis.client.shipping import Shipper, spooled
-from lapis.client.streams import whole_lines
+from lapis.domain import delivery, interactive
 from lapis.domain import settings as settings_module
-from lapis.domain.delivery import Losses, not_delivered
-from lapis.domain.interactive import left_by
 from lapis.domain.metrics import Point
 from lapis.errors import AzureMLException, ServiceException, Unavailable, UserErrorException
 from lapis.machine.processes import started
@@ -90,10 +86,10 @@ class JobRecorder(Recorder):
 
         deadline = time.monotonic() + seconds
         self._wait_for_room(deadline)
-        size, key = whole_lines(self.journal.path), f"journal:{self._stream}"
+        size, key = streams.whole_lines(self.journal.path), f"journal:{self._stream}"
         ask = frames.encode({"parts": [{"kind": "journal", "stream": self._stream, "offset": 0}]}, [b""])
         path = f"/workspaces/{self._workspace_id}/runs/{self._run_id}/report"
-        while spooled(self.files) or self._client.call("POST", path, data=ask)["positions"][key] < size:
+        while shipping.spooled(self.files) or self._client.call("POST", path, data=ask)["positions"][key] < size:
             if time.monotonic() > deadline:
                 raise Unavailable(f"What run {self._run_id} logged had not arrived after {seconds:g} s.")
             time.sleep(0.05)
@@ -103,13 +99,13 @@ class ProcessRecorder(Recorder):
     """Outside a job: this process ships, from one thread for all its runs."""
 
     def __init__(self, client: Client, workspace_id: str, run_id: str, stream: str, owner: bool) -> None:
-        super().__init__(*left_by(settings_module.home(), workspace_id, run_id, "" if owner else stream))
+        super().__init__(*interactive.left_by(settings_module.home(), workspace_id, run_id, "" if owner else stream))
         _make_folder(os.path.dirname(self.journal.path))
         self.run_id = run_id
         self.owner = owner
-        self.shipper = Shipper(client, workspace_id, run_id)
+        self.shipper = shipping.Shipper(client, workspace_id, run_id)
         self.shipper.follow_journal(stream, self.journal.path)
-        self.losses = Losses()
+        self.losses = delivery.Losses()
         self.using = threading.Lock()
         self.last_report = time.monotonic()
         self.finish: Callable[[], None] | None = None  # called when the interpreter ends and the run has not
@@ -162,7 +158,7 @@ class ProcessRecorder(Recorder):
 
     def ship(self, patience: float = 0.0) -> None:
         beat = self.owner and time.monotonic() - self.last_report > _BEAT_EVERY
-        if not (beat or self.shipper.behind() or spooled(self.files)):
+        if not (beat or self.shipper.behind() or shipping.spooled(self.files)):
             return
         with self.using:
             self._send_spool()
@@ -175,11 +171,11 @@ class ProcessRecorder(Recorder):
     def close(self, verdict: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> dict[str, Any]:
         """Everything, then how the run ended. What other threads log meanwhile arrives after that."""
         with self.using:
-            self.losses += Losses(self.journal.unwritten.finish(unwritten.PATIENCE))
+            self.losses += delivery.Losses(self.journal.unwritten.finish(unwritten.PATIENCE))
             self._send_spool()
             ends, of_journal = self.shipper.settle()
             losses = self.losses + of_journal
-            told = not_delivered(verdict, losses.lost)
+            told = delivery.not_delivered(verdict, losses.lost)
             told.update(at=time.time(), notices=losses.notices)
             reply = self.shipper.deliver(ends, {"verdict": told}, files)
             self._closed = True
@@ -207,6 +203,8 @@ class ProcessRecorder(Recorder):
             pass  # nothing was ever logged
         unwritten.remove_marks(self.journal.path)
         if os.path.isdir(self.files):
+            import shutil
+
             shutil.rmtree(self.files, ignore_errors=True)
 
     def flush(self, seconds: float) -> None:
@@ -217,7 +215,7 @@ class ProcessRecorder(Recorder):
         if self._next is not None:
             self._next.drain(patience, deadline)
         self._wait_for_room(deadline or time.monotonic() + patience)
-        if self._closed or not (self.shipper.behind() or spooled(self.files)):
+        if self._closed or not (self.shipper.behind() or shipping.spooled(self.files)):
             return
         with self.using:
             self._send_spool()

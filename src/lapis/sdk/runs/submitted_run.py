@@ -6,8 +6,7 @@ import json
 import os
 from typing import Any, Dict, NoReturn
 
-from lapis.client import local_server
-from lapis.client.http_client import Client
+from lapis.client.http_client import Client, job_endpoint
 from lapis.client.recording import JobRecorder
 from lapis.errors import UserErrorException
 from lapis.sdk.runs.experiment import Experiment
@@ -79,7 +78,7 @@ def from_environment() -> _SubmittedRun | None:
     """The run that AZUREML_RUN_ID and its kin describe; None outside a job."""
     global _context
     environ = os.environ
-    endpoint, folder = local_server.job_endpoint(), environ.get("LAPIS_RUN_FOLDER")
+    endpoint, folder = job_endpoint(), environ.get("LAPIS_RUN_FOLDER")
     if endpoint is None or not folder:
         return None
     run_id = environ["AZUREML_RUN_ID"]

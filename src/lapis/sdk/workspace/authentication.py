@@ -10,7 +10,7 @@ import time
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
-from lapis.client import local_server
+from lapis.client import http_client, local_server
 from lapis.domain.settings import load
 from lapis.errors import AuthenticationException, UserErrorException
 
@@ -217,7 +217,7 @@ class AzureMLTokenAuthentication(AbstractAuthentication):
 
 def server_token() -> str:
     """The token of the Lapis server: of a job its own, else of LAPIS_SERVER, else of the local server."""
-    settings, job = load(), local_server.job_endpoint()
+    settings, job = load(), http_client.job_endpoint()
     if job is not None:
         return job.token
     if settings.server:

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Mapping, NoReturn
 
-from lapis.client.http_client import Client
+from lapis.client.http_client import Client, job_endpoint
 from lapis.domain import settings as settings_module
 from lapis.errors import NotThereYet, ServiceException, UserErrorException, WorkspaceException
 from lapis.sdk.base import display
@@ -495,7 +495,7 @@ class Workspace:
 def _client(server: str | None = None, because: str | None = None) -> Client:
     from lapis.client import local_server
 
-    if server is None or local_server.job_endpoint() is not None:
+    if server is None or job_endpoint() is not None:
         return local_server.client()
     settings = settings_module.load()
     if not str(server).startswith(("http://", "https://")):
