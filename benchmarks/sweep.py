@@ -76,10 +76,12 @@ def measure(options: Options) -> list[Figure]:
     if options.peers:
         tune = _ray_tune()
         readings += [Reading("Ray Tune", tune)] if tune else []
+    cpus = [Reading(each.system, each.cpu, bare=each.bare) for each in readings if each.cpu]
     what = f"{TRIALS} trivial trials, {AT_ONCE} at a time, time of a trial"
     few, many, read = _controller()
     return [
-        Figure(what, "s", readings, Asked(more_than_bare=0.25)),
+        Figure(what, "s", readings),
+        Figure(f"{TRIALS} trivial trials, {AT_ONCE} at a time, CPU of a trial", "s", cpus, Asked(times_bare=4)),
         Figure(
             f"a trial of a search with {MANY:,} runs, CPU of the controller", "s",
             [Reading("Lapis", many), Reading(f"with {FEW} runs", few, bare=True)], Asked(times_bare=1.5),
