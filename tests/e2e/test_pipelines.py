@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from azureml.core import Dataset, Experiment, Run, Workspace
+from azureml.core import Dataset, Experiment, Run, ScriptRunConfig, Workspace
 from azureml.core.runconfig import RunConfiguration
 from azureml.data import OutputFileDatasetConfig
 from azureml.data.data_reference import DataReference
@@ -22,8 +23,10 @@ from azureml.pipeline.core import (
     PipelineRun,
     StepRun,
     StepSequence,
+    TrainingOutput,
 )
-from azureml.pipeline.steps import CommandStep, PythonScriptStep
+from azureml.pipeline.steps import CommandStep, HyperDriveStep, HyperDriveStepRun, PythonScriptStep
+from azureml.train.hyperdrive import GridParameterSampling, HyperDriveConfig, PrimaryMetricGoal, choice
 from lapis.testing import Home, until
 
 LOG = "logs/azureml/executionlogs.txt"
@@ -365,3 +368,49 @@ def test_data_from_outside_is_mounted_and_downloaded(workspace: Workspace, store
     )
     run = finished(Pipeline(workspace, step))
     assert "raw data raw data kept" in run.find_step_run("outside.py")[0].get_job_log(), log_of(run)
+
+
+def test_a_search_as_a_step_passes_on_its_metrics_and_its_best_model(
+    workspace: Workspace, store: Any, code: str
+) -> None:
+    Path(code, "trial.py").write_text(
+        "import os, sys\nfrom azureml.core import Run\nrate = float(sys.argv[sys.argv.index('--rate') + 1])\n"
+        "open('outputs/model.txt', 'w').write(open(sys.argv[2]).read() + str(rate))\n"
+        "Run.get_context().log('score', rate)\n"
+    )
+    words, made = PipelineData("words", store), OutputFileDatasetConfig("seen")
+    metrics = PipelineData("metrics", store, pipeline_output_name="metrics")
+    model = PipelineData("model", store, training_output=TrainingOutput("Model", model_file="outputs/model.txt"))
+    command("first", ["echo -n best: >", words], code, outputs=[words])
+    search = HyperDriveStep(
+        "search",
+        HyperDriveConfig(
+            GridParameterSampling({"--rate": choice(0.1, 0.5, 0.3)}),
+            "score",
+            PrimaryMetricGoal.MAXIMIZE,
+            max_total_runs=3,
+            max_concurrent_runs=2,
+            run_config=ScriptRunConfig(code, "trial.py"),
+        ),
+        ["--of", words],
+        inputs=[words],
+        outputs=[model],
+        metrics_output=metrics,
+    )
+    last = command("last", ["cp", model, made, "&& cat", model], code, inputs=[model])
+    pipeline = Pipeline(workspace, [last])
+    run = finished(pipeline)
+    assert run.status == "Completed", log_of(run) + str(run.get_details().get("error"))
+    assert "best:0.5" in run.find_step_run("last")[0].get_job_log()
+    (step,) = run.find_step_run("search")
+    found = HyperDriveStepRun(step)
+    best = found.get_best_run_by_primary_metric()
+    assert best.get_metrics() == {"score": 0.5} and best.id in {child.id for child in step.get_children()}
+    run.get_pipeline_output("metrics").download("here")
+    told = json.loads(Path("here", run.get_pipeline_output("metrics").path_on_datastore).read_text())
+    assert told[best.id] == {"score": [0.5]} and len(told) == 3
+    again = finished(pipeline)
+    (reused,) = again.find_step_run("search")
+    assert reused.reused_run_id == step.id, log_of(again)
+    assert HyperDriveStepRun(reused).get_best_run_by_primary_metric() == best
+    assert search.step_type == "HyperDriveStep" == step.properties["StepType"]

@@ -32,6 +32,7 @@ from azureml.pipeline.steps import (
     CommandStep,
     DatabricksStep,
     EstimatorStep,
+    HyperDriveStep,
     KustoStep,
     MpiStep,
     PythonScriptStep,
@@ -216,6 +217,14 @@ def test_every_step_of_a_script_compiles(workspace: Workspace, script: Callable[
         EstimatorStep("e", "train.py")
     with pytest.raises(ValueError, match="Known: NodeCount"):
         PythonScriptStep("train.py", runconfig_pipeline_params={"Nodes": count})
+
+
+def test_only_a_search_writes_a_training_output(workspace: Workspace, script: Callable[..., str]) -> None:
+    model = PipelineData("model", training_output=TrainingOutput("Model", model_file="outputs/m.pkl"))
+    step = PythonScriptStep("train.py", "plain", outputs=[model], source_directory=script("pass"))
+    assert "only a HyperDriveStep writes one" in Pipeline(workspace, [step]).validate()[0]
+    with pytest.raises(ValueError, match="needs a HyperDriveConfig"):
+        HyperDriveStep("search", "grid")
 
 
 @pytest.mark.parametrize("cloud", [AdlaStep, AzureBatchStep, DatabricksStep, KustoStep, SynapseSparkStep])

@@ -12,7 +12,7 @@ from typing import Any, Mapping
 
 from lapis.domain import limits
 from lapis.domain.job import DatasetInput, Job, Output, Reference
-from lapis.domain.values import SET_BY_SERVER, Kept, Value, at_most, within
+from lapis.domain.values import SET_BY_SERVER, Kept, Value, at_most, one_of, within
 
 WRITER = "{run-id}"  # the run that writes it
 _NAME = at_most(limits.NAME)
@@ -33,6 +33,15 @@ class FromStep(Value):
 
 
 @dataclass(frozen=True)
+class TrainedOutput(Value):
+    """An output of a search that no script writes: the metrics of all its runs, or a file of the best one."""
+
+    output: str = field(metadata=_NAME)
+    kind: str = field(metadata=one_of("Metrics", "Model"))
+    file: str | None = field(default=None, metadata=at_most(limits.PATH))  # or folder, of the best run
+
+
+@dataclass(frozen=True)
 class StepPlan(Value):
     """What one step runs. Its job lacks what other steps write."""
 
@@ -42,6 +51,8 @@ class StepPlan(Value):
     target: str = field(default="local", metadata=_NAME)
     type: str = field(default="PythonScriptStep", metadata=_NAME)
     inputs: tuple[FromStep, ...] = ()
+    search: Mapping[str, Any] = field(default_factory=dict)  # what is searched for: the job is that of each run of it
+    trained: tuple[TrainedOutput, ...] = ()
     after: tuple[int, ...] = ()  # steps that it waits for, beside those that it reads from
     allow_reuse: bool = True
     version: str | None = field(default=None, metadata=_NAME)
@@ -58,7 +69,13 @@ class StepPlan(Value):
     def output(self, name: str) -> Output | None:
         return next((each for each in self.job.outputs if each.name == name), None)
 
+    def outputs_of(self, run_id: str) -> tuple[Output, ...]:
+        """All that it writes, once it is known which run does."""
+        return tuple(each.of_run(WRITER, run_id) for each in self.job.outputs)
+
     def fault(self) -> str:
+        if any(self.output(each.output) is None for each in self.trained):
+            return "has a trained output that is none of its outputs."
         return "" if all(len(use) == 3 for use in self.uses) else "has uses that are not asset id, role and name."
 
 

@@ -130,8 +130,6 @@ NOT_THERE_YET = {
     "azureml.pipeline.steps.AutoMLStep": CLASS,
     "azureml.pipeline.steps.AutoMLStepRun": CLASS,
     "azureml.pipeline.steps.DataTransferStep": CLASS,
-    "azureml.pipeline.steps.HyperDriveStep": CLASS,
-    "azureml.pipeline.steps.HyperDriveStepRun": CLASS,
     "azureml.pipeline.steps.ModuleStep": CLASS,
     "azureml.pipeline.steps.ParallelRunConfig": CLASS,
     "azureml.pipeline.steps.ParallelRunStep": CLASS,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, TypeVar
 from lapis.client.snapshot_sending import send_snapshot
 from lapis.domain.data import STORE
 from lapis.domain.job import DatasetInput, InDatastore, Output, Reference, Registration
-from lapis.domain.pipeline import WRITER, FromStep, PipelinePlan, StepPlan, WholeOutput
+from lapis.domain.pipeline import WRITER, FromStep, PipelinePlan, StepPlan, TrainedOutput, WholeOutput
 from lapis.errors import AzureMLException, InvalidPipeline, NotThereYet
 from lapis.sdk.config.resume import resumed_run
 from lapis.sdk.config.script_run_config import get_run_config_from_script_run
@@ -106,6 +106,8 @@ class Compiler:
             target=target,
             type=step.step_type,
             inputs=read,
+            search=step._search(),
+            trained=tuple(map(self._trained, step._trained_outputs())),
             after=tuple(sorted(self._number[id(each)] for each in step.run_after_steps)),
             allow_reuse=getattr(step, "_allow_reuse", True),
             version=getattr(step, "_version", None),
@@ -130,8 +132,6 @@ class Compiler:
         return {**found, **(own(self.values) if own is not None else {})}
 
     def _output(self, binding: OutputPortBinding) -> Output:
-        if binding.training_output is not None:
-            raise NotThereYet("PipelineData(training_output=...) of a step that runs a script")
         store, path = self._place_of(binding)
         registration, kept = binding.dataset_registration, binding._dataset_output
         source = {"kind": STORE, "datastore": store.name, "path": path}
@@ -146,6 +146,16 @@ class Compiler:
             made_by_script=True,
             register=None if registration is None else Registration(registration.name),
         )
+
+    def _trained(self, binding: OutputPortBinding) -> TrainedOutput:
+        wanted, (store, path) = binding.training_output, self._place_of(binding)
+        assert wanted is not None
+        if isinstance(self._folder(store, path), InDatastore):
+            raise InvalidPipeline(
+                f"Output '{binding.name}' is written by the server, to a datastore that is a folder of its machine: "
+                f"'{store.name}' is none."
+            )
+        return TrainedOutput(binding._output_name, wanted.type, wanted.model_file)
 
     def _input(self, step: PipelineStep, wanted: wiring.Joined) -> FromStep:
         writer, mode = wanted.origin.step, wiring.checked_mode(step.name, wanted)

@@ -76,6 +76,19 @@ class PipelineStep:
     def _parameters(self) -> list[PipelineParameter]:
         return wiring.parameters_in(self._inputs, self._arguments)
 
+    def _search(self) -> dict[str, Any]:
+        """What it searches for; nothing, unless it is a search."""
+        return {}
+
+    def _trained_outputs(self) -> list[Any]:
+        """Outputs that a search writes itself."""
+        found = [each for each in self._written if getattr(each, "training_output", None) is not None]
+        if found and not self._search():
+            raise InvalidPipeline(
+                f"Output '{found[0].name}' of step '{self.name}' is trained, and only a HyperDriveStep writes one."
+            )
+        return found
+
     def _script_config(self, context: Any) -> Any:
         """What the step runs, as a ScriptRunConfig."""
         raise NotThereYet(f"A step of class {type(self).__name__}", _OWN_STEPS)

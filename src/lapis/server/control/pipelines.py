@@ -18,7 +18,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from lapis.domain import run as rules
-from lapis.domain.job import DatasetInput, Job, Output, Reference
+from lapis.domain.job import DatasetInput, Job, Output, Reference, Search, TrialTemplate
 from lapis.domain.pipeline import WRITER, PipelinePlan, StepPlan
 from lapis.domain.pipeline_moves import (
     COMPLETED,
@@ -40,6 +40,7 @@ from lapis.server.control.events import Events
 from lapis.server.control.runs import NewRun, Runs
 from lapis.server.control.step_reuse import WRITTEN, StepReuse, written_by
 from lapis.server.control.stores import Stores
+from lapis.server.control.trained_outputs import write_trained
 
 _AT_HAND = 16  # plans
 _AT_ONCE = 100  # steps that are started in one transaction: nobody else writes meanwhile
@@ -211,7 +212,7 @@ class Pipelines:
         self._homes.setdefault(run.id, set()).add(key)
         for number, child in self._children(run).items():
             self._homes.setdefault(child.id, set()).add(key)
-            live.steps[number] = self._noted(child)
+            live.steps[number] = self._noted(live, number, child)
         if not live.steps:
             self._say(live, f"The pipeline begins: {len(live.plan.steps)} steps.")
         else:
@@ -240,19 +241,22 @@ class Pipelines:
         known = live.steps.get(number)
         if known is None or known.ended:
             return
-        run = live.steps[number] = self._noted(self._stores.runs.get(known.workspace_id, known.id))
+        run = live.steps[number] = self._noted(live, number, self._stores.runs.get(known.workspace_id, known.id))
         if run.ended:
             why = f": {run.history[-1].reason}" if run.state is not RunState.COMPLETED else ""
             self._say(live, f"{run.state.value} '{live.shape.names[number]}' ({run.id}){why}")
             for warning in run.warnings:
                 self._say(live, f"  {warning}")
 
-    def _noted(self, run: RunRecord) -> RunRecord:
+    def _noted(self, live: _Live, number: int, run: RunRecord) -> RunRecord:
         """A completed step says what it wrote, so that it can be seen later whether that is still there."""
-        if run.state is not RunState.COMPLETED or run.job is None or WRITTEN in run.properties:
+        if run.state is not RunState.COMPLETED or {REUSED_RUN, WRITTEN} & run.properties.keys():
             return run
-        facts = self._reuse.written(run.job)
-        missing = [each for each in run.job.outputs if isinstance(each.place, str) and not _is_written(each)]
+        step = live.plan.steps[number]
+        outputs = step.outputs_of(run.id)
+        write_trained(self._stores, self._runs, run, step.trained, outputs)
+        facts = self._reuse.written(outputs)
+        missing = [each for each in outputs if isinstance(each.place, str) and not _is_written(each)]
         said = [
             "Output '{name}' was never written: nothing is at {path} of datastore '{datastore}'.".format(
                 **_place_of(each)
@@ -303,7 +307,7 @@ class Pipelines:
         job, uses = self._job(run, step, child_id, writers)
         new = _new_run(run, step, number, job, uses)
         if lacking:
-            live.steps[number] = self._ended_at_once(live, replace(new, job=None), RunState.FAILED, lacking)
+            live.steps[number] = self._ended_at_once(live, replace(new, job=None, sweep=None), RunState.FAILED, lacking)
             self._say(live, f"Failed '{step.name}' ({child_id}): {lacking}")
             return
         read = {each.input.name: written_by(self._wrote(writers[each.step]), each.output) for each in step.inputs}
@@ -337,7 +341,7 @@ class Pipelines:
         }
         files = self._stores.files.find(earlier.workspace_id, earlier.id)
         named = {each.name: (each.hash, each.size) for each in files if each.hash is not None}
-        new = replace(new, job=None, properties={**facts, **new.properties})
+        new = replace(new, job=None, sweep=None, properties={**facts, **new.properties})
         return self._ended_at_once(live, new, RunState.COMPLETED, f"Reused: {why}", named)
 
     def _ended_at_once(
@@ -379,7 +383,8 @@ class Pipelines:
                 given = replace(given, dataset_id=saved["id"])
                 uses.append((saved["id"], "input", given.name))
             inputs.append(given)
-        outputs = tuple(output.of_run(WRITER, child_id) for output in step.job.outputs)
+        trained = {each.output for each in step.trained}
+        outputs = tuple(each for each in step.outputs_of(child_id) if each.name not in trained)
         return replace(step.job, inputs=(*step.job.inputs, *inputs), outputs=outputs), uses
 
     def _wrote(self, run: RunRecord) -> RunRecord:
@@ -446,6 +451,8 @@ def _place_of(output: Output) -> dict[str, Any]:
 
 
 def _new_run(run: RunRecord, step: StepPlan, number: int, job: Job, uses: list[tuple[str, str, str]]) -> NewRun:
+    definition, properties = dict(step.definition), dict(step.properties)
+    trial = TrialTemplate(job, definition, properties, tuple(uses))
     return NewRun(
         experiment=run.experiment,
         run_id=step_run_id(run.id, number),
@@ -454,19 +461,20 @@ def _new_run(run: RunRecord, step: StepPlan, number: int, job: Job, uses: list[t
         parent_id=run.id,
         display_name=step.name,
         properties={
-            **step.properties,
+            **properties,
             "StepType": step.type,
             "azureml.moduleid": str(uuid.uuid5(uuid.NAMESPACE_OID, step.snapshot_id + step.name)),
             "azureml.runsource": STEP_RUN,
             "azureml.nodeid": node_id(step.name, number),
             "azureml.pipelinerunid": run.id,
         },
-        definition=dict(step.definition),
+        definition=definition,
         snapshot_id=step.snapshot_id,
         target=step.target,
-        job=job,
+        job=None if step.search else job,
+        sweep=Search(step.search, trial) if step.search else None,
         uses=tuple(uses),
-        warnings=tuple(list(step.notices)),
+        warnings=step.notices,
         accepted=f"Started by the pipeline {run.id}",
         created_by=run.created_by,
     )

@@ -131,6 +131,8 @@ class Runs:
         """A run of a search or of a pipeline. What it runs was checked with the whole."""
         run = self._record(SERVER, parent.workspace_id, new, parent)
         kept = self._add(parent.workspace_id, [run], [new])
+        if new.sweep is not None:
+            self._events.search_begun(kept[0])
         self._stores.database.after_commit(partial(self._made, kept))
         return kept[0]
 
@@ -177,6 +179,8 @@ class Runs:
                 self._admission.check_job(by, workspace_id, replace(step.job, inputs=inputs))
                 alone = replace(new, target=step.target, snapshot_id=step.snapshot_id, warnings=())
                 told = self._checked(workspace_id, alone, step.job).warnings
+                if step.search:
+                    check_spec(step.search)
             except AzureMLException as error:
                 raise type(error)(f"Step '{step.name}': {error.message}") from None
             steps.append(replace(step, notices=(*step.notices, *told)))

@@ -10,12 +10,12 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from lapis.domain.data import LOCAL, STORE
-from lapis.domain.job import DatasetInput, Job, Reference
+from lapis.domain.job import DatasetInput, Job, Output, Reference
 from lapis.domain.pipeline import StepPlan
 from lapis.domain.pipeline_moves import COMPLETED
 from lapis.domain.run import STEP_RUN, RunRecord
@@ -54,18 +54,7 @@ class StepReuse:
         marks: dict[str, Any] = {
             "code": step.snapshot_id[:16],
             "environment": shown.environment.lock[:16] if shown.environment else shown.python or "",
-            "arguments": _digest(
-                replace(
-                    shown,
-                    inputs=(),
-                    outputs=(),
-                    environment=None,
-                    python=None,
-                    notices=(),
-                    max_seconds=None,
-                    priority=0,
-                ).to_json()
-            ),  # fmt: skip
+            "arguments": _digest([_alone(shown).to_json(), _without_seed(step.search)]),
             "inputs": {each.name: read.get(each.name) or _mark_of(each) for each in shown.inputs},
             "outputs": _digest([each.to_json() for each in step.job.outputs]),  # before it is known who writes them
             "version": step.version or "",
@@ -83,11 +72,12 @@ class StepReuse:
         changed = _changed(json.loads(before.properties.get(MARKS, "{}")), json.loads(marks[MARKS]))
         return Found(None, f"{' and '.join(changed) or 'something'} changed since {before.id}")
 
-    def written(self, job: Job) -> dict[str, str]:
-        """What a completed step has written, as a property of its run: a mark of each output that can be looked at."""
-        places = {each.name: each.place for each in job.outputs}
-        found = {name: content_of(place) for name, place in places.items() if isinstance(place, str)}
-        return {WRITTEN: json.dumps({name: mark for name, mark in found.items() if mark})}
+    def written(self, outputs: Iterable[Output]) -> dict[str, str]:
+        """What a completed step has written, as a property of its run: of each output that can be looked at a mark, and
+        where it lies."""
+        places = {each.name: each.place for each in outputs}
+        found = {name: (content_of(place), place) for name, place in places.items() if isinstance(place, str)}
+        return {WRITTEN: json.dumps({name: both for name, both in found.items() if both[0]})}
 
     def _newest(self, workspace_id: str, key: str, value: str) -> RunRecord | None:
         where = RunFilter(
@@ -98,11 +88,10 @@ class StepReuse:
 
     def _spoilt(self, run: RunRecord) -> str:
         """Why the outputs of a run cannot be used again; empty if they can."""
-        if run.job is None or WRITTEN not in run.properties:
+        if WRITTEN not in run.properties:
             return f"{run.id} did not note what it wrote"
-        for name, mark in json.loads(run.properties[WRITTEN]).items():
-            output = next((each for each in run.job.outputs if each.name == name), None)
-            if output is not None and isinstance(output.place, str) and content_of(output.place) != mark:
+        for name, (mark, place) in json.loads(run.properties[WRITTEN]).items():
+            if content_of(place) != mark:
                 return f"output '{name}' of {run.id} was changed or removed since"
         return ""
 
@@ -110,7 +99,7 @@ class StepReuse:
 def written_by(run: RunRecord, output: str) -> str:
     """The mark of what a completed run wrote; where there is none, its own id is one."""
     found = json.loads(run.properties.get(WRITTEN, "{}")).get(output)
-    return str(found) if found else f"{run.id}/{output}"
+    return str(found[0]) if found else f"{run.id}/{output}"
 
 
 def content_of(path: str) -> str | None:
@@ -166,6 +155,17 @@ def _mark_of(given: DatasetInput | Reference) -> str:
             pass  # its agent says what is wrong with it
     shape.pop("dataset_id", None)  # the same data under another id is the same
     return _digest([shape, files])
+
+
+def _alone(job: Job) -> Job:
+    """What a job runs, without its data, its environment and what does not change its result."""
+    return replace(job, inputs=(), outputs=(), environment=None, python=None, notices=(), max_seconds=None, priority=0)
+
+
+def _without_seed(search: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a search, what was asked for: each submission has a seed of its own."""
+    sampling = {key: value for key, value in search.get("sampling", {}).items() if key != "seed"}
+    return {**search, "sampling": sampling} if search else {}
 
 
 def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
