@@ -28,6 +28,7 @@ COMMANDS = [
     "doctor",
     "run",
     "sweep",
+    "pipeline",
     "env",
     "compute",
     "dataset",
@@ -52,6 +53,7 @@ RUN_COMMANDS = [
     "archive",
 ]
 SWEEP_COMMANDS = ["submit", "show"]
+PIPELINE_COMMANDS = ["list", "show", "logs", "graph"]
 ENV_COMMANDS = ["list", "show", "build", "diff", "verify", "prune"]
 COMPUTE_COMMANDS = ["create", "list", "show", "update", "delete", "preempt"]
 MODEL_COMMANDS = ["list", "show", "register", "download", "export"]
@@ -71,6 +73,7 @@ def test_the_version_is_told(lapis: Lapis) -> None:
         ([], COMMANDS),
         (["run"], RUN_COMMANDS),
         (["sweep"], SWEEP_COMMANDS),
+        (["pipeline"], PIPELINE_COMMANDS),
         (["env"], ENV_COMMANDS),
         (["compute"], COMPUTE_COMMANDS),
         (["dataset"], DATASET_COMMANDS),
@@ -89,6 +92,7 @@ def test_a_group_without_a_command_tells_what_it_holds(lapis: Lapis, group: list
 GROUPS = {
     "run": RUN_COMMANDS,
     "sweep": SWEEP_COMMANDS,
+    "pipeline": PIPELINE_COMMANDS,
     "env": ENV_COMMANDS,
     "compute": COMPUTE_COMMANDS,
     "dataset": DATASET_COMMANDS,

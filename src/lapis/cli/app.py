@@ -16,6 +16,7 @@ from lapis.cli import (
     login,
     logs,
     models,
+    pipeline,
     runs,
     secret,
     server,
@@ -107,6 +108,13 @@ search = _group("Search for hyperparameters, and look at searches.")
 search.command("submit", context_settings={"allow_interspersed_args": False})(sweep.begin)
 search.command("show")(sweep.show)
 app.add_typer(search, name="sweep")
+
+steps = _group("Look at pipelines: their steps, their logs, their graph.")
+steps.command("list")(pipeline.list_pipelines)
+steps.command("show")(pipeline.show)
+steps.command("logs")(pipeline.show_logs)
+steps.command("graph")(pipeline.graph)
+app.add_typer(steps, name="pipeline")
 
 environment = _group("Build environments, look at them, compare them, remove them.")
 environment.command("list")(env.list_environments)
