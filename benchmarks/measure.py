@@ -22,7 +22,7 @@ from typing import Any
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
-COSTS = ("s", "MB")  # units of which less is better
+COSTS = ("s", "MB", "KB")  # units of which less is better
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ SECTIONS = (
     "create_runs",
     "ingest",
     "metrics",
+    "footprint",
     "submit",
     "many_runs",
     "silent_run",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -239,3 +241,31 @@ def test_a_database_of_a_newer_release_is_refused_and_not_touched(tmp_path: Path
     connection.close()
     with pytest.raises(Conflict, match="newer release"):
         Database(str(path))
+
+
+def test_the_log_of_the_database_is_bounded_though_somebody_always_reads(stores: Stores) -> None:
+    add(stores, record("a"))
+    log, most = f"{stores.database.path}-wal", 0
+    ended = threading.Event()
+
+    def read_on() -> None:
+        """So many overlap that there is no moment without a reader; each is done after some milliseconds."""
+        while not ended.is_set():
+            with stores.database.read() as connection:
+                cursor = connection.connection.cursor()
+                cursor.execute("BEGIN")
+                cursor.execute("SELECT count(*) FROM runs").fetchall()
+                ended.wait(0.02)
+                cursor.execute("ROLLBACK")
+
+    with ThreadPoolExecutor(4) as threads:
+        readers = [threads.submit(read_on) for _ in range(4)]
+        try:
+            for number in range(800):
+                big = [Point(SCALAR, 1.0, f"m{number % 8}", "x" * 200_000)]
+                stores.metrics.append(WORKSPACE, "a", "j", number, number + 1, gathered(big))
+                most = max(most, os.path.getsize(log))
+        finally:
+            ended.set()
+    assert [reader.exception() for reader in readers] == [None] * 4
+    assert most < 96 << 20

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, create_engine, event, text
 from sqlalchemy.exc import DatabaseError
@@ -16,6 +17,10 @@ from lapis.errors import AzureMLException, Conflict, StorageFull
 from lapis.machine import on_disk
 
 _DAMAGE = ("malformed", "is not a database", "database corruption", "unsupported file format")  # SQLite's words
+_LARGEST_LOG = 64 << 20  # bytes
+_LOOK_EVERY = 64  # commits
+_READERS_ARE_DONE = 100  # milliseconds
+_PATIENCE = 30_000  # milliseconds
 HEAD = "0008"  # the newest migration; a test holds it equal to Alembic's own idea
 
 
@@ -78,11 +83,23 @@ class Database:
                 yield connection
                 driver.commit()
                 self._commits += 1
+                if self._commits % _LOOK_EVERY == 0:
+                    self._bound_log(driver)
             finally:
                 self._writes = None
                 driver.rollback()  # nothing, if it was committed
                 connection.rollback()
         _do_all(afterwards)
+
+    def _bound_log(self, driver: Any) -> None:
+        """SQLite begins its log anew only when nobody reads just then, and among many readers that may never be."""
+        if os.path.getsize(f"{self.path}-wal") > _LARGEST_LOG:
+            cursor = driver.cursor()
+            cursor.execute(f"PRAGMA busy_timeout={_READERS_ARE_DONE}")
+            try:
+                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # or nothing, if one of them takes longer
+            finally:
+                cursor.execute(f"PRAGMA busy_timeout={_PATIENCE}")
 
     def after_commit(self, work: Callable[[], object]) -> None:
         """Do `work` once the transaction of this thread is committed, at once if there is none, and never if it fails.
@@ -170,7 +187,7 @@ def _configure(connection: sqlite3.Connection, _: object) -> None:
     for pragma in (
         "journal_mode=WAL",
         "synchronous=NORMAL",
-        "busy_timeout=30000",
+        f"busy_timeout={_PATIENCE}",
         "foreign_keys=ON",
         "cache_size=-20000",
         "temp_store=MEMORY",
