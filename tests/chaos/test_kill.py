@@ -70,6 +70,37 @@ def test_a_run_survives_the_death_of_its_server_and_its_agent(
     assert len(done.read_text().split()) == POINTS, "the script itself was never disturbed"
 
 
+MANY = 60_000
+LOGS_ALL_IT_CAN = f"""
+from azureml.core import Run
+run = Run.get_context()
+for number in range({MANY}):
+    run.log("loss", number / 2, step=number)
+    if number % 3 == 0:
+        run.log("whole", number)
+    if number % 1000 == 0:
+        run.log("text", "t%d" % number)
+        run.log_row("row", x=number)
+"""
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(1, 8))])
+def test_of_a_run_that_logs_all_it_can_every_point_is_there_once_though_its_server_and_its_agent_die(
+    seed: int, home: Home, script: Callable[..., str]
+) -> None:
+    run = Experiment(Workspace.from_config(), "many").submit(ScriptRunConfig(script(LOGS_ALL_IT_CAN), "train.py"))
+    killer = threading.Thread(target=kill_at_random, args=(random.Random(seed), home, run.id))
+    killer.start()
+    run.wait_for_completion()
+    killer.join()
+    assert run.get_metrics() == {
+        "loss": [number / 2 for number in range(MANY)],
+        "whole": list(range(0, MANY, 3)),
+        "text": [f"t{number}" for number in range(0, MANY, 1000)],
+        "row": {"x": list(range(0, MANY, 1000))},
+    }
+
+
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(1, 15))])
 def test_a_run_on_two_nodes_survives_the_death_of_its_server_and_its_agents(
     seed: int, home: Home, script: Callable[..., str], tmp_path: Path
