@@ -7,15 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import create_engine
 
 from lapis.domain.metrics import SCALAR, Point, assemble
 from lapis.domain.run import RunState
 from lapis.domain.run_filter import RunFilter
 from lapis.server.control.stores import open_stores
+from lapis.server.store import database as database_module
 from lapis.server.store.assets import DATASET, Asset
-from lapis.server.store.database import HEAD
+from lapis.server.store.database import HEAD, Database
 from lapis.server.store.logged import gathered
 
+SCHEMA = Path(database_module.__file__).with_name("schema.sql")
 SAVED = sorted((Path(__file__).parents[1] / "data").glob("schema_*.sql"))
 
 
@@ -54,6 +59,41 @@ def test_a_saved_database_is_brought_up_to_date_with_its_rows_intact(saved: Path
     before.pop("run_labels", None)  # marks took its place, made of what the runs say themselves
     for name, held in before.items():  # columns may have come; none that was there has another value
         assert [{key: new[key] for key in old} for old, new in zip(held, after[name], strict=True)] == held
+
+
+def test_a_new_database_is_what_all_migrations_make(tmp_path: Path) -> None:
+    """Where they differ after a migration was added: `schema_of` of the migrated one is what schema.sql should hold."""
+    config = Config()
+    config.set_main_option("script_location", str(SCHEMA.parent / "migrations"))
+    engine = create_engine(f"sqlite:///{tmp_path / 'migrated.db'}")
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+    engine.dispose()
+    Database(str(tmp_path / "new.db")).close()
+    assert schema_of(tmp_path / "new.db") == schema_of(tmp_path / "migrated.db") == SCHEMA.read_text()
+    assert not any(rows(tmp_path / "migrated.db").values())
+
+
+def schema_of(path: Path) -> str:
+    with sqlite3.connect(path) as connection:
+        made = connection.execute(
+            "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
+        ).fetchall()
+        (version,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    connection.close()
+    lines = [line.rstrip() for (sql,) in made for line in f"{sql.strip()};".splitlines() if line.strip()]
+    return "\n".join([*lines, f"INSERT INTO alembic_version VALUES ('{version}');\n"])
+
+
+def test_a_new_database_that_was_cut_short_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = list(database_module._statements(SCHEMA.read_text()))
+    monkeypatch.setattr(database_module, "_statements", lambda script: iter([*whole[:9], "CREATE NONSENSE;"]))
+    with pytest.raises(Exception, match="NONSENSE"):
+        Database(str(tmp_path / "x.db"))
+    monkeypatch.undo()
+    Database(str(tmp_path / "x.db")).close()
+    assert schema_of(tmp_path / "x.db") == SCHEMA.read_text()
 
 
 def test_there_is_a_saved_database_of_each_schema_before_this_one() -> None:

@@ -144,7 +144,10 @@ class Database:
                 f"The database {self.path} was written by a newer release of Lapis (schema {found}; this release "
                 f"knows {HEAD}). Install that release, or point LAPIS_HOME somewhere else."
             )
-        from alembic import command  # late: only a new or an older database needs it
+        if found is None:
+            self._make()
+            return
+        from alembic import command  # late: only an older database needs it
         from alembic.config import Config
 
         config = Config()
@@ -152,6 +155,12 @@ class Database:
         with self.write() as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
+
+    def _make(self) -> None:
+        """A new one, as all migrations would make it: a start does not wait for them, nor for Alembic."""
+        with self.write() as connection:
+            for statement in _statements((Path(__file__).parent / "schema.sql").read_text()):
+                connection.exec_driver_sql(statement)
 
     def _forget_statistics(self) -> None:
         """Somebody may have said ANALYZE when there were few runs: SQLite would go through all of the many of today.
@@ -170,6 +179,16 @@ class Database:
             there = connection.execute(text("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'")).first()
             row = connection.execute(text("SELECT version_num FROM alembic_version")).first() if there else None
             return str(row[0]) if row else None
+
+
+def _statements(script: str) -> Iterator[str]:
+    """One by one: `executescript` would commit what went before, and a half-made database could not be gone on with."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
 
 
 def _do_all(works: list[Callable[[], object]]) -> None:
