@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import tarfile
+import venv
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,6 +97,22 @@ def test_a_tool_has_a_folder_of_its_own_that_goes_with_it(shop: Shop) -> None:
     said = tools.run([sys.executable, "-c", "import os; print(os.getcwd(), os.environ['HOME'])"], shop.root, {})
     folder, home = said.output.split()
     assert folder == home and not os.path.exists(home)
+
+
+def test_what_is_compiled_is_made_beside_the_environments_and_installed_from_where_it_is_kept(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Path(shop.root).parent
+    monkeypatch.setenv("LAPIS_HOME", str(home))
+    workshop, wheel = Path(shop.root, ".horovod-1", "env"), home / "cache" / "wheels" / "horovod-1" / "horovod.whl"
+    workshop.parent.mkdir(parents=True)
+    wheel.parent.mkdir(parents=True)
+    wheel.write_text("compiled")
+    venv.create(workshop, symlinks=True)
+    code = "import os, sys; os.mkdir(os.path.join(sys.prefix, 'tools')); print(open(sys.argv[1]).read())"
+    said = tools.run([str(workshop / "bin" / "python"), "-c", code, str(wheel)], shop.root, {})
+    assert (said.output, said.complaints) == ("compiled\n", "")
+    assert (workshop / "tools").is_dir()
 
 
 @pytest.mark.parametrize("name", ["direct", "redirect"])

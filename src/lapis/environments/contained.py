@@ -18,6 +18,7 @@ from lapis.machine.paths import is_within
 _SOURCES = ("setup.py", "pyproject.toml")
 _PACKAGES = (".whl", ".tar.gz", ".tgz", ".zip", ".tar.bz2", ".txt")
 _PATH = re.compile(r"(?:^|[\s=@]|file://)(/[^\s;#'\"]+)", re.M)
+_GIVEN = ("stores", os.path.join("cache", "wheels"))
 _OF_USER = (".netrc", ".config/uv", ".config/pip", ".pip", ".gitconfig", ".condarc")
 
 
@@ -42,22 +43,24 @@ def command(argv: Sequence[str], readable: Sequence[str], writable: Sequence[str
     found = apart.allowed(settings.home())
     programs = [path for word in argv for path in prefixes(word)]
     written = (*writable, *(settings.load().open_folders or ()))
-    reach = apart.Reach(os.urandom(16).hex(), (settings.home(),), (*readable, *programs), written)
+    # an interpreter in a folder that is written to is mounted with it: a mount of its own would be read-only
+    read = (path for path in (*readable, *programs) if not any(is_within(path, folder) for folder in writable))
+    reach = apart.Reach(os.urandom(16).hex(), (settings.home(),), tuple(read), written)
     return apart.command(reach, found.kind, argv)
 
 
 def _built(argv: Sequence[str], root: str) -> Iterator[str]:
-    """The environments that the command names."""
+    """The environments that the command names. It may name one by its interpreter, which is a link out of it."""
     for word in argv:
-        if os.path.isabs(word) and word != root and is_within(word, root):
+        if os.path.isabs(word) and word != root and is_within(os.path.dirname(word), root):
             yield os.path.join(root, os.path.relpath(word, root).split(os.sep)[0])
 
 
 def _named(words: Sequence[str]) -> Iterator[str]:
     """Files and folders that a command line names, and packages that lie where its files of requirements say.
 
-    What is in the server's folder is named by nobody but us: an environment, which `_built` finds, or a wheel in the
-    stores of a workspace.
+    What is in the server's folder is named by nobody but us: an environment, which `_built` finds, a wheel in the
+    stores of a workspace, or one that was compiled here.
     """
     kept = settings.home()
     for word in words:
@@ -73,7 +76,7 @@ def _named(words: Sequence[str]) -> Iterator[str]:
 
 
 def _is_the_servers(path: str, kept: str) -> bool:
-    return is_within(path, kept) and not is_within(path, os.path.join(kept, "stores"))
+    return is_within(path, kept) and not any(is_within(path, os.path.join(kept, name)) for name in _GIVEN)
 
 
 def _is_package(path: str) -> bool:

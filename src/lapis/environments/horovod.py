@@ -169,7 +169,10 @@ def _compile(
             say(f"Compiling Horovod: {said - began:.0f} s")
         return canceled()
 
-    with tempfile.TemporaryDirectory(prefix="horovod-", dir=store) as place:
+    remains = os.path.join(glob.escape(root), f".{name}-*")  # of one who was killed: the turn is ours
+    for each in glob.glob(remains):
+        shutil.rmtree(each, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=root) as place:
         workshop = os.path.join(place, "env")
         install_packages(lock, interpreter, root, workshop, commands.silent, canceled, keep_open[0])
         python = os.path.join(workshop, "bin", "python")
