@@ -28,6 +28,7 @@ from lapis.client import local_server
 from lapis.client.http_client import Client, Endpoint
 from lapis.domain.metrics import Point, to_line
 from lapis.domain.run_filter import RunFilter
+from lapis.machine import json_files
 from lapis.server.app import make_system
 from lapis.server.control.runs import NewRun
 from lapis.server.system import System
@@ -64,7 +65,7 @@ def grow(sizes: tuple[int, ...]) -> Seen:
         try:
             for size in sizes:
                 began = time.monotonic()
-                workspace_id = _fill(home, size)
+                workspace_id = fill(home, size)
                 took, bytes_used = time.monotonic() - began, Path(home.settings.home, "lapis.db").stat().st_size
                 print(f"{size:,} runs after {took:.0f} s more; {bytes_used / size:,.0f} bytes a run", file=sys.stderr)
                 home.start()
@@ -80,7 +81,7 @@ def grow(sizes: tuple[int, ...]) -> Seen:
 # -- made
 
 
-def _fill(home: Home, size: int) -> str:
+def fill(home: Home, size: int) -> str:
     """Make runs until there are `size`; the id of their workspace."""
     system = make_system(home.settings, "http://127.0.0.1:1", time.time, lambda: None)
     try:
@@ -89,6 +90,9 @@ def _fill(home: Home, size: int) -> str:
         begin = int(newest[0].id.rpartition("-")[2]) + 1 if newest else 0
         for first in range(begin, size, _AT_ONCE):
             _make(system, workspace_id, range(first, min(first + _AT_ONCE, size)))
+        json_files.write(
+            os.path.join(home.settings.home, "upkeep.json"), {"at": time.time()}
+        )  # nothing is collected now
         return workspace_id
     finally:
         system.stores.database.close()
@@ -152,13 +156,15 @@ def _lists(workspace_id: str, size: int) -> dict[str, Callable[[], int]]:
 
 def _page(url: str, token: str, path: str) -> Callable[[], int]:
     connection = http.client.HTTPConnection(urlsplit(url).netloc)
-    connection.request("POST", "/studio/login", body=token)
-    answer = connection.getresponse()
-    answer.read()
-    cookie = str(answer.getheader("set-cookie")).partition(";")[0]
+    cookie: dict[str, str] = {}
 
     def ask() -> int:
-        connection.request("GET", path, headers={"Cookie": cookie})
+        if not cookie:  # only now: a connection that says nothing is closed after a while
+            connection.request("POST", "/studio/login", body=token)
+            answer = connection.getresponse()
+            answer.read()
+            cookie["Cookie"] = str(answer.getheader("set-cookie")).partition(";")[0]
+        connection.request("GET", path, headers=cookie)
         return connection.getresponse().read().count(b"<tr>") - 1
 
     return ask

@@ -11,13 +11,16 @@ import json
 import multiprocessing
 import os
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
+import growth
 import psutil
 from home import Home
+from measure import Asked, Figure, Options, Reading, alone
 
 from lapis.client import local_server
 from lapis.client.http_client import Client, Endpoint
@@ -27,6 +30,26 @@ from lapis.domain.metrics import Point, to_line
 _BATCH = 500  # runs in one request
 _PROCESSES = 2  # of clients, so that they do not wait for each other's interpreter
 _THINKS = 1.0  # seconds between two requests of one client, on average
+
+
+def measure(_: Options) -> list[Figure]:
+    """The same as a section of run.py; the runs are made without HTTP, by `growth.py`."""
+    runs, clients, seconds = 100_000, 50, 120.0
+    with Home() as home:
+        workspace = growth.fill(home, runs)
+        home.start()
+        about = local_server.running(home.settings)
+        assert about is not None
+        url, token = local_server.client().endpoint.find()
+        names = [f"run-{number}" for number in range(runs)]
+        told = _load(url, token, workspace, names, clients, seconds, psutil.Process(int(about["pid"])))
+    assert not told["errors"], told["errors"]
+    what = f"lists of {clients} clients that list, read, log and make runs for {seconds:g} s, among {runs:,} runs"
+    note = f"{told['requests']:,} requests, no error"
+    return [
+        Figure(f"{what}: {part} of 100", "s", [Reading("Lapis", [told[f"list p{part} ms"] / 1000], note=note)], asked)
+        for part, asked in ((95, Asked(most=0.1)), (99, Asked(most=0.15)))
+    ]
 
 
 def main() -> None:
@@ -158,4 +181,7 @@ def _make(client: Client, workspace: str, chance: random.Random, runs: list[str]
 
 
 if __name__ == "__main__":
-    main()
+    if "--json" in sys.argv:
+        alone(measure)  # as a section of run.py
+    else:
+        main()

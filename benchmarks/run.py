@@ -31,6 +31,8 @@ SECTIONS = (
     "silent_run",
     "printing",
     "search",
+    "growth",
+    "load",
     "snapshot",
     "data",
     "environments",
