@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import socket
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -270,6 +272,7 @@ def test_a_run_that_submits_another_one_names_no_folder_of_the_machine(served: S
                "snapshot_id": snapshot_id, "job": job}  # fmt: skip
         return served.ask(who, "POST", WORKSPACE + "/runs", {"runs": [new]})
 
+    scratch = os.path.join(tempfile.gettempdir(), "x")
     refused = [
         job_with(inputs=[dataset(folders={"workspaceblobstore": "/etc"})]),
         job_with(inputs=[dataset(definition=local)]),
@@ -280,7 +283,7 @@ def test_a_run_that_submits_another_one_names_no_folder_of_the_machine(served: S
     ]
     allowed = [
         job_with(inputs=[dataset(folders={"workspaceblobstore": store})]),
-        job_with(inputs=[reference(f"{store}/x", path_on_compute="/tmp/x")], outputs=[output(f"{store}/y")]),
+        job_with(inputs=[reference(f"{store}/x", path_on_compute=scratch)], outputs=[output(f"{store}/y")]),
     ]
     served.begin_mine()
     for number, job in enumerate(refused):
