@@ -18,6 +18,7 @@ from lapis.domain.interactive import left_by, left_by_earlier_release
 from lapis.domain.run import RunState
 from lapis.domain.tree import Tree, TreeEntry
 from lapis.environments.values import Lock
+from lapis.machine import processes
 from lapis.server.control.data import NewDataset
 from lapis.server.control.jobs import Address, recovery_of
 from lapis.server.control.models import NewModel
@@ -323,6 +324,26 @@ def test_what_an_interactive_run_left_is_looked_for_where_the_server_says_and_no
         assert served.ask(who, "POST", WORKSPACE + "/runs", {"runs": [{**new, "run_id": run_id}]}).status == 201
         recovery = recovery_of(stores.runs.get(served.here, run_id), served.system.access, address)
         assert (recovery.journal, recovery.spool) == expected
+
+
+def test_an_interactive_run_of_a_script_whose_processes_are_numbered_apart_goes_with_the_scripts_run(
+    served: Served,
+) -> None:
+    """Its pid means another process here, or none."""
+    boot = processes.seen_from().split(" ")[0]
+    owner = {"host": socket.gethostname(), "pid": 2**22 + 1, "started": "0", "seen_from": f"{boot} pid:[1]"}
+    mine = served.begin_mine()
+    new = {"experiment": "e", "run_id": f"of-{mine}", "nonce": "n", "owner": owner, "started": True}
+    assert served.ask("mine", "POST", WORKSPACE + "/runs", {"runs": [new]}).status == 201
+    reconciler, runs = served.system.reconciler, served.system.stores.runs
+    recovered: list[str] = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(reconciler, "_recover", lambda run: recovered.append(run.id))
+        reconciler._mind_interactive([runs.get(served.here, f"of-{mine}")])
+        assert recovered == []
+        served.system.control.runs.complete(served.here, mine)
+        reconciler._mind_interactive([runs.get(served.here, f"of-{mine}")])
+        assert recovered == [f"of-{mine}"]
 
 
 def test_the_paths_that_an_owner_names_are_neither_read_nor_removed(

@@ -20,7 +20,7 @@ from lapis.domain import delivery, interactive
 from lapis.domain import settings as settings_module
 from lapis.domain.metrics import Point
 from lapis.errors import AzureMLException, ServiceException, Unavailable, UserErrorException
-from lapis.machine.processes import started
+from lapis.machine.processes import seen_from, started
 
 _SHIP_EVERY = 0.25
 _BEAT_EVERY = 10.0
@@ -295,7 +295,8 @@ def owner_of() -> dict[str, Any]:
     """Which process an interactive run lives in, so that the server can tell when it is gone."""
     import socket
 
-    return {"host": socket.gethostname(), "pid": os.getpid(), "started": _started()}
+    where = {"host": socket.gethostname(), "seen_from": seen_from()}
+    return {**where, "pid": os.getpid(), "started": _started()}
 
 
 def guest_stream() -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Mapping
 
+from lapis.domain import limits
 from lapis.domain.job import Job
 from lapis.domain.tree import Tree
 from lapis.domain.values import SET_BY_SERVER, Kept, Value, at_most, within
@@ -95,6 +96,7 @@ class Owner(Kept):
     host: str = ""
     pid: int = field(default=0, metadata=within(0, 2**31))
     started: str | None = None  # tells it from a later process with the same pid
+    seen_from: str = field(default="", metadata=at_most(limits.NAME))  # the numbering that its pid belongs to
     journal: str = field(default="", metadata=_PATH)  # this and the next: earlier releases tell, and nobody looks
     spool: str = field(default="", metadata=_PATH)
     stream: str = field(default="journal", metadata=at_most(128))

@@ -15,7 +15,7 @@ from typing import Any
 from lapis.domain import run as rules
 from lapis.domain.compute import Wants
 from lapis.domain.job import Job
-from lapis.domain.launch import Recovery, Work
+from lapis.domain.launch import Owner, Recovery, Work
 from lapis.domain.limits import NODES
 from lapis.domain.run import RunRecord, RunState
 from lapis.domain.service import EXPERIMENT as SERVICES
@@ -88,7 +88,7 @@ class Reconciler:
         self._build_log_told: dict[str, int] = {}  # by run
         self._served: dict[str, int] = {}  # the last launch of each experiment, by number
         self._troubled: dict[str, str] = {}  # by run: why it could not be minded, as the log has it
-        self._host = socket.gethostname()
+        self._host, self._seen_from = socket.gethostname(), processes.seen_from()
         self._owned_seen = 0.0
         self._any_owned = False
         self._thread = threading.Thread(target=self._loop, name="reconciler", daemon=True)
@@ -262,11 +262,24 @@ class Reconciler:
             owner = run.owner
             if owner is None or owner.host != self._host:
                 continue  # on another machine: its heartbeats tell
-            key = (owner.pid, str(owner.started))
-            if key not in alive:
-                alive[key] = processes.alive(*key)
-            if not alive[key]:
+            if self._is_numbered_apart(owner):
+                lives = run.made_by is None or not self._has_ended(run.workspace_id, run.made_by)
+            else:
+                key = (owner.pid, str(owner.started))
+                lives = alive[key] if key in alive else alive.setdefault(key, processes.alive(*key))
+            if not lives:
                 self._alone(run, self._recover, run)
+
+    def _is_numbered_apart(self, owner: Owner) -> bool:
+        """Whether its pid says nothing here: a script in namespaces of its own, whose processes end with its run."""
+        same_boot = owner.seen_from.split(" ")[0] == self._seen_from.split(" ")[0]
+        return same_boot and owner.seen_from != self._seen_from
+
+    def _has_ended(self, workspace_id: str, run_id: str) -> bool:
+        try:
+            return self._stores.runs.get(workspace_id, run_id).ended
+        except NotFound:
+            return True
 
     def _recover(self, run: RunRecord) -> None:
         engine = self._fleet.engine(LOCAL)
