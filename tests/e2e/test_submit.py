@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -18,6 +19,7 @@ from azureml.core import Environment, Experiment, RunConfiguration, ScriptRunCon
 from azureml.exceptions import ActivityFailedException
 from lapis.testing import Home, until, until_written
 from tests.needs import need
+from tests.processes import processes_with
 
 Submit = Callable[..., Any]
 LOG = "user_logs/std_log.txt"
@@ -405,24 +407,17 @@ def test_a_run_is_stopped_after_its_longest_duration(finish: Submit) -> None:
 
 
 def test_background_processes_end_with_their_script_however_they_detached(finish: Submit) -> None:
+    nap = f"600.{uuid4().int % 10**9}"  # a number that nobody else sleeps for: pids may be a namespace's own
     run = finish(
         "import subprocess, time\n"
-        "print(subprocess.Popen(['sleep', '600']).pid)\n"
-        "print(subprocess.Popen(['sleep', '600'], start_new_session=True).pid)\n"
-        "orphan = 'setsid env -i sleep 600 > /dev/null & echo $!'\n"  # a new session, no environment, no parent
+        f"print(subprocess.Popen(['sleep', '{nap}']).pid)\n"
+        f"print(subprocess.Popen(['sleep', '{nap}'], start_new_session=True).pid)\n"
+        f"orphan = 'setsid env -i sleep {nap} > /dev/null & echo $!'\n"  # a new session, no environment, no parent
         "print(subprocess.check_output(orphan, shell=True, text=True))\n"
     )
     assert run.get_status() == "Completed"
-    pids = [int(pid) for pid in printed(run).split()]
-    assert len(pids) == 3
-    until(lambda: not any(alive(pid) for pid in pids))
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    assert len(printed(run).split()) == 3
+    until(lambda: not processes_with(nap))
 
 
 # -- waiting for it

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from lapis.domain import settings
-from lapis.machine import apart, uv
+from lapis.machine import apart, own_sources, uv
 from lapis.machine.interpreters import prefixes
 from lapis.machine.paths import is_within
 
@@ -42,6 +42,7 @@ def command(argv: Sequence[str], readable: Sequence[str], writable: Sequence[str
     """`argv` as it is to be started, with nothing of the server's but what is given."""
     found = apart.allowed(settings.home())
     programs = [path for word in argv for path in prefixes(word)]
+    programs += [own_sources.folder(), *own_sources.real_folders()]  # ours to read, and nobody's to write
     written = (*writable, *(settings.load().open_folders or ()))
     # an interpreter in a folder that is written to is mounted with it: a mount of its own would be read-only
     read = (path for path in (*readable, *programs) if not any(is_within(path, folder) for folder in writable))
