@@ -35,6 +35,7 @@ SECTIONS = (
     "load",
     "snapshot",
     "data",
+    "artifacts",
     "environments",
     "tables",
     "server_start",

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from azureml.core import Experiment, Run
+from azureml.core import Experiment, Run, Workspace
 from azureml.exceptions import AzureMLException, UserErrorException
+from lapis.client import handing_over
+from lapis.client.http_client import Client
 from lapis.testing import Home
 
 Submit = Callable[..., Any]
@@ -217,8 +220,6 @@ def test_a_download_replaces_what_is_there_only_when_it_is_whole(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A blob that rotted on the server's disk does not pass as the file."""
-    from azureml.core import Workspace
-
     monkeypatch.chdir(tmp_path)
     with Experiment(Workspace.from_config(), "rot").start_logging() as run:
         run.upload_file("model", io.BytesIO(b"the true weights"))
@@ -267,6 +268,52 @@ def test_fifty_megabytes_go_both_ways_in_bounded_time_and_memory(
     assert int(peak) < 45_000, "kilobytes: the file is never held in memory"
     digests = {hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in ("big.bin", "back.bin")}
     assert len(digests) == 1
+
+
+def test_a_large_file_is_handed_over_on_one_machine_and_not_sent(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "large").write_bytes(os.urandom(5 << 20))
+    for way in ("upload", "download"):
+        monkeypatch.setattr(Client, way, None)
+    run.upload_file("large", tmp_path / "large")
+    assert fetched(run, "large", tmp_path) == (tmp_path / "large").read_bytes()
+
+
+def test_a_script_that_is_kept_apart_hands_its_files_over_too(finish: Submit) -> None:
+    finish("""
+        import os
+        from azureml.core import Run
+        from lapis.client.http_client import Client
+        Client.upload = Client.download = None
+        with open("large", "wb") as file:
+            file.write(os.urandom(5 << 20))
+        run = Run.get_context()
+        run.upload_file("large", "large")
+        run.download_file("large", "again")
+        assert open("large", "rb").read() == open("again", "rb").read()
+    """)
+
+
+@pytest.mark.parametrize("away", ["killed", "no door"])
+def test_a_file_that_cannot_be_handed_over_is_sent(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, away: str
+) -> None:
+    """As on another machine or disk, or when the server is killed with the file in its hands."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "large").write_bytes(os.urandom(5 << 20))
+    with Experiment(Workspace.from_config(), "sent").start_logging() as run:
+        hand_over = handing_over.handed_over
+
+        @contextlib.contextmanager
+        def then_gone(door: str, descriptor: int) -> Iterator[str]:
+            with hand_over(door if away == "killed" else str(tmp_path / "none"), descriptor) as ticket:
+                home.kill_server()
+                yield ticket
+
+        monkeypatch.setattr(handing_over, "handed_over", then_gone)
+        run.upload_file("large", tmp_path / "large")
+        assert fetched(run, "large", tmp_path) == (tmp_path / "large").read_bytes()
 
 
 def test_a_large_output_of_a_script_arrives_whole(finish: Submit, tmp_path: Path) -> None:

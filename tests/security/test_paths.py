@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from azureml.core import Experiment, Model, ScriptRunConfig, Workspace
+from lapis.client.handing_over import handed_over
 from lapis.domain import frames
 from tests.security.attack import ENCODED, TRAVERSALS, Site, files_with
 
@@ -94,6 +95,25 @@ def test_class_04_an_address_that_a_user_gives_is_not_read_by_the_server(site: S
     child = {"experiment": "e", "run_id": f"own-{os.urandom(4).hex()}", "nonce": "n", "started": True, "owner": owner}
     site.ask("POST", f"{site.api}/runs", site.token, {"runs": [child | {"parent_id": site.run.id}]})
     assert secret.read_bytes() == CANARY
+
+
+def test_class_04_a_file_is_handed_over_open_and_never_named(site: Site, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_bytes(CANARY * 100_000)
+    for named in (str(secret), "../../token", "server.json", "0", "x" * 32):
+        for method in ("PUT", "GET"):
+            given = site.ask(method, f"{site.runs}/files/outputs/taken", site.token, Lapis_File=named)
+            assert given.status == 404 if method == "GET" else given.json == {"taken": False}
+    assert "outputs/taken" not in site.run.get_file_names()
+
+
+def test_class_24_a_file_in_the_servers_hands_opens_no_run(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_bytes(os.urandom(2 << 20))
+    with open(tmp_path / "mine", "rb") as file, handed_over(site.home.settings.door, file.fileno()) as ticket:
+        for method, path in (("PUT", f"{site.runs}/files/outputs/theirs"), ("GET", f"{site.runs}/files/outputs/x")):
+            assert site.ask(method, path, site.stranger, Lapis_File=ticket).status in (403, 404)
+        assert site.ask("PUT", f"{site.runs}/files/outputs/mine", "no token", Lapis_File=ticket).status == 401
+        assert site.ask("PUT", f"{site.runs}/files/outputs/mine", site.token, Lapis_File=ticket).status == 201
 
 
 def test_class_05_a_link_leads_no_secret_into_the_store(site: Site, workspace: Workspace, tmp_path: Path) -> None:

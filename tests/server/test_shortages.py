@@ -47,7 +47,14 @@ def test_a_full_disk_is_told_and_nothing_half_written_stays(
     assert os.listdir(home.path / "blobs" / "incoming") == []
     assert run.get_metrics() == {"x": 1} and run.get_file_names() == ["before"]
     disk.free()
-    run.upload_file("after", str(large))
+    own = disk.path / "own"  # one of the same disk is copied in place of sent
+    own.write_bytes(os.urandom(5 << 20))
+    disk.fill()
+    with pytest.raises(StorageFull, match="full"):
+        run.upload_file("after", str(own))
+    assert os.listdir(home.path / "blobs" / "incoming") == []
+    disk.free()
+    run.upload_file("after", str(own))
     run.complete()
     assert run.get_status() == "Completed" and run.get_file_names() == ["after", "before"]
 

@@ -150,6 +150,7 @@ def _to_write(work: Work, members: Sequence[Member], folder: str, head: str | No
 def _to_read(work: Work, members: Sequence[Member], folder: str, head: str | None) -> Iterator[str]:
     for place in (folder, head or folder):
         yield from (os.path.join(place, name) for name in _SHOWN)
+    yield os.path.dirname(settings.load().door)
     yield own_sources.folder()
     yield from own_sources.real_folders()
     started = (program for member in members for program in (member.argv[0], *member.starts))

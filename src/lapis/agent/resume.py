@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from lapis.client.fetching import fetch
+from lapis.client.fetching import fetch, fetch_run_file
 from lapis.client.http_client import Client, quoted
 from lapis.domain.launch import Launch, Place, Work
 from lapis.domain.tree import resolve_under
@@ -48,4 +48,4 @@ def _fetch_outputs(client: Client, files: str, folder: str) -> None:
         name = file["name"]
         if name.startswith("outputs/"):
             target = resolve_under(folder, name[len("outputs/") :])
-            fetch(client, f"{files}/{quoted(name)}", target, file["hash"], f"'{name}'")
+            fetch_run_file(client, f"{files}/{quoted(name)}", target, file, f"'{name}'")

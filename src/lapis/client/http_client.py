@@ -32,6 +32,10 @@ class Endpoint:
     def confirm(self, url: str) -> None:
         """Before a connection is made: an OSError where somebody else may have taken the place of our server."""
 
+    def door(self) -> str | None:
+        """Where files can be handed over, if the server is on this machine (client/handing_over.py)."""
+        return None
+
     def describe(self) -> str:
         return f"The server at {self.url} does not answer. Is it running, and is that its address?"
 
@@ -56,6 +60,9 @@ class JobEndpoint(Endpoint):
         about = self._about()
         if about is not None and not (about["url"] == url and vouched(about)):
             raise ConnectionRefusedError("The server that listened there has left.")
+
+    def door(self) -> str | None:
+        return (self._about() or {}).get("door")
 
     def _about(self) -> dict[str, Any] | None:
         """What the server wrote about itself; None if that cannot be seen from here, or it is on its way back."""
@@ -137,6 +144,27 @@ class Client:
             self.close()  # nobody wants the rest
             raise
 
+    def hand_over(self, method: str, path: str, descriptor: int, size: int) -> Any:
+        """A request whose body, or the place for whose answer, is an open file that a server of this machine copies.
+
+        None where that is not possible: then it is to be sent, or read.
+        """
+        from lapis.client.handing_over import LEAST, TICKET, handed_over
+
+        door = self.endpoint.door() if size >= LEAST else None
+        if door is None:
+            return None
+        try:
+            with handed_over(door, descriptor) as ticket:
+                header, seconds = f"{TICKET}: {ticket}\r\n", 600.0 + size / 20e6
+                answer, content = self._open(method, path, None, None, None, seconds, None, header=header)
+        except OSError:
+            return None
+        if answer.status >= 300:
+            raise _raised(_parsed(content), answer.status)
+        taken = _parsed(content)
+        return taken if taken.get("taken", True) else None
+
     def upload(self, path: str, chunks: Callable[[], Iterable[bytes]], size: int) -> Any:
         """Send what `chunks()` yields as one body of `size` bytes, without holding it in memory."""
         answer, content = self._open("PUT", path, None, None, (chunks, size), 600.0, None)
@@ -151,13 +179,15 @@ class Client:
             self._local.wire = None
 
     def _open(
-        self, method: str, path: str, body: Any, query: Any, data: Any, timeout: Any, patience: Any, read: bool = True
-    ) -> tuple[Answer, bytes]:
+        self, method: str, path: str, body: Any, query: Any, data: Any, timeout: Any, patience: Any, read: bool = True,
+        header: str = "",
+    ) -> tuple[Answer, bytes]:  # fmt: skip
         """The answer, with its body if `read`. Tried anew until it came whole, or patience is at an end."""
         if body is not None:
             data = json.dumps(body, separators=(",", ":")).encode()
         target = API + path + _query(query)
-        identity = "" if method == "GET" else f"Lapis-Request: {os.urandom(16).hex()}\r\n"  # the same when asked again
+        if method != "GET":
+            header += f"Lapis-Request: {os.urandom(16).hex()}\r\n"  # its identity, the same when asked again
         deadline = time.monotonic() + (self.endpoint.patience if patience is None else patience)
         pause, again = 0.02, False
         while True:
@@ -167,7 +197,7 @@ class Client:
                 wire = self._wire(url)
                 reused = wire.connected
                 answer = self._once(
-                    wire, method, target, token, identity, data, body is not None, timeout or self._timeout
+                    wire, method, target, token, header, data, body is not None, timeout or self._timeout
                 )
                 return answer, answer.read() if read else b""
             except OSError as failure:
@@ -181,7 +211,7 @@ class Client:
                 pause = min(pause * 2, 2.0)
 
     def _once(
-        self, wire: Wire, method: str, target: str, token: str, identity: str, data: Any, is_json: bool, timeout: float
+        self, wire: Wire, method: str, target: str, token: str, header: str, data: Any, is_json: bool, timeout: float
     ) -> Answer:
         if _UNSAFE.search(target + token):
             raise UserErrorException(
@@ -189,7 +219,7 @@ class Client:
                 "is not ASCII."
             )
         kind = "json" if is_json else "octet-stream"
-        headers = f"Authorization: Bearer {token}\r\nContent-Type: application/{kind}\r\n{identity}"
+        headers = f"Authorization: Bearer {token}\r\nContent-Type: application/{kind}\r\n{header}"
         if isinstance(data, tuple):
             return wire.ask(method, target, headers, data[0](), data[1], timeout)
         return wire.ask(method, target, headers, data or b"", len(data or b""), timeout)

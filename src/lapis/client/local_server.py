@@ -38,6 +38,9 @@ class LocalEndpoint(Endpoint):
     def confirm(self, url: str) -> None:
         _confirm(self._settings, url)
 
+    def door(self) -> str | None:
+        return (running(self._settings) or {}).get("door")
+
     def describe(self) -> str:
         return f"The local server of {self._settings.home} does not answer. Its log is server.log in that folder."
 
@@ -51,6 +54,9 @@ class LocalByAddress(Endpoint):
 
     def confirm(self, url: str) -> None:
         _confirm(self._settings, url)
+
+    def door(self) -> str | None:
+        return (running(self._settings) or {}).get("door")
 
 
 def _confirm(settings: Settings, url: str) -> None:

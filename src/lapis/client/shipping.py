@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from typing import Any, BinaryIO, Iterator, Mapping
+from typing import Any, BinaryIO, Callable, Iterator, Mapping
 
 from lapis.client.collected import opened
 from lapis.client.http_client import Client, quoted
@@ -187,8 +187,7 @@ class Shipper:
         return self.stored[name]
 
     def _put(self, file: BinaryIO, where: str) -> Any:
-        size = os.fstat(file.fileno()).st_size
-        return self.client.upload(self._runs + where, lambda: _chunks(file, size), size)
+        return send_file(self.client, self._runs + where, file)
 
     def put_or_keep(self, name: str, path: str, small: dict[str, bytes], root: str) -> Losses:
         """Send a file, or add it to the `small` ones for the last report; what could not be read of it."""
@@ -242,17 +241,37 @@ def spooled(spool: str) -> list[tuple[str, str, str]]:
         return []
 
 
-def read_chunks(path: str, size: int) -> Iterator[bytes]:
-    """Exactly `size` bytes of the file: one that grows is cut there; one that shrank or went away is an error, and
-    none of the connection's, which would only be tried again."""
+def send_file(client: Client, where: str, file: BinaryIO, tell: Callable[[int], Any] = lambda size: None) -> Any:
+    """PUT what an open file holds now: handed over to a server of this machine, sent to any other one."""
+    size = os.fstat(file.fileno()).st_size
+    taken = client.hand_over("PUT", where, file.fileno(), size)
+    if taken is not None:
+        tell(size)
+        return taken
+    return client.upload(where, lambda: _chunks(file, size, tell), size)
+
+
+def send_path(client: Client, where: str, path: str, tell: Callable[[int], Any] = lambda size: None) -> Any:
+    """The same of a file by its name. One that cannot be read is no fault of the connection's, which would only be
+    tried again."""
+    try:
+        file = open(path, "rb")
+    except OSError as error:
+        raise UserErrorException(f"{path} cannot be read ({error.strerror}).") from error
+    with file:
+        return send_file(client, where, file, tell)
+
+
+def read_whole(path: str, size: int) -> bytes:
+    """Exactly `size` bytes of the file: one that grows is cut there, one that shrank or went away is an error."""
     try:
         with open(path, "rb") as file:
-            yield from _chunks(file, size)
+            return b"".join(_chunks(file, size))
     except OSError as error:
         raise UserErrorException(f"{path} cannot be read ({error.strerror}).") from error
 
 
-def _chunks(file: BinaryIO, size: int) -> Iterator[bytes]:
+def _chunks(file: BinaryIO, size: int, tell: Callable[[int], Any] = lambda size: None) -> Iterator[bytes]:
     left = size
     file.seek(0)
     while left > 0:
@@ -264,3 +283,4 @@ def _chunks(file: BinaryIO, size: int) -> Iterator[bytes]:
             raise UserErrorException(f"{file.name} became shorter while it was read.")
         left -= len(chunk)
         yield chunk
+        tell(len(chunk))

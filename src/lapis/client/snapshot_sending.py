@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, NamedTuple
 
 from lapis.client import snapshot
-from lapis.client.shipping import read_chunks
+from lapis.client.shipping import read_whole, send_path
 from lapis.domain import frames, in_words, packs
 from lapis.domain import settings as settings_module
 from lapis.domain.tree import Tree, TreeEntry
@@ -170,16 +170,12 @@ def _send_blobs(workspace: Workspace, blobs: list[tuple[str, str, int]], what: s
     """Hash, path and size of each: small ones packed together, large ones streamed, with progress."""
     progress = show_progress(what, sum(size for _, _, size in blobs))
     for batch in _batches(blob for blob in blobs if blob[2] <= packs.SMALL):
-        contents = [(digest, b"".join(read_chunks(source, size))) for digest, source, size in batch]
+        contents = [(digest, read_whole(source, size)) for digest, source, size in batch]
         workspace._client.call("POST", "/blobs", data=packs.encode(contents))
         progress.add(sum(size for _, _, size in batch))
     for digest, source, size in blobs:
         if size > packs.SMALL:
-            workspace._client.upload(
-                f"/blobs/{digest}",
-                lambda source=source, size=size: _counted(read_chunks(source, size), progress),  # type: ignore[misc]
-                size,
-            )
+            send_path(workspace._client, f"/blobs/{digest}", source, progress.add)
     progress.end()
 
 
@@ -194,12 +190,6 @@ def _batches(blobs: Iterable[tuple[str, str, int]]) -> Iterator[list[tuple[str, 
             batch, held = [], 0
     if batch:
         yield batch
-
-
-def _counted(chunks: Iterator[bytes], progress: Any) -> Iterator[bytes]:
-    for chunk in chunks:
-        yield chunk
-        progress.add(len(chunk))
 
 
 def _summary(plan: snapshot.Plan) -> str:

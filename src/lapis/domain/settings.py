@@ -42,6 +42,11 @@ class Settings:
     def address_file(self) -> str:
         return os.path.join(self.home, "server.json")
 
+    @property
+    def door(self) -> str:
+        """Where files are handed over. Its folder is shown to scripts that see nothing else of this home."""
+        return os.path.join(self.home, "door", "files")
+
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
     return Settings(

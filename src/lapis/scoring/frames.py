@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import select
 import socket
-from contextlib import contextmanager
 from struct import Struct
 from typing import Any, Iterator, Sequence
 
@@ -129,26 +127,3 @@ class Line:
             self._socket.sendall(content)
         except (ConnectionResetError, BrokenPipeError):
             pass  # the next receive says so
-
-
-@contextmanager
-def for_us_alone() -> Iterator[None]:
-    """Sockets that are bound meanwhile can be connected to by this user only."""
-    before = os.umask(0o177)
-    try:
-        yield
-    finally:
-        os.umask(before)
-
-
-@contextmanager
-def short(path: str) -> Iterator[str]:
-    """The path of a unix socket in a form that is never too long for one, while this lasts."""
-    if len(os.fsencode(path)) < 100 or not os.path.isdir("/proc/self/fd"):
-        yield path
-        return
-    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield os.path.join("/proc/self/fd", str(folder), os.path.basename(path))
-    finally:
-        os.close(folder)

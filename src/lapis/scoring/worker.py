@@ -20,6 +20,7 @@ import traceback
 from collections import deque
 from typing import Any, Deque, Tuple
 
+from lapis.machine.unix_sockets import short
 from lapis.scoring import frames
 from lapis.scoring.score_script import Answer, CannotServe, failure
 
@@ -36,7 +37,7 @@ def main() -> int:
     _log_as_it_comes()
     _end_with_the_front()
     connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    with frames.short(given.connect) as path:
+    with short(given.connect) as path:
         connected.connect(path)
     line = frames.Line(connected)
     line.send(frames.frame(frames.HELLO, given.number, str(os.getpid()).encode()))

@@ -185,7 +185,7 @@ def _publish(settings: Settings, url: str) -> None:
     with open(os.path.join(settings.home, "port"), "w") as file:
         file.write(url.rsplit(":", 1)[1])
     about = {"url": url, "pid": os.getpid(), "version": VERSION, "started_at": time.time()}
-    about.update(started=processes.started(os.getpid()), seen_from=processes.seen_from())
+    about.update(started=processes.started(os.getpid()), seen_from=processes.seen_from(), door=settings.door)
     json_files.write(settings.address_file, about, mode=0o644)
 
 

@@ -61,6 +61,7 @@ from lapis.server.control.upkeep import Upkeep
 from lapis.server.control.waiting import WaitingRuns
 from lapis.server.control.workspaces import Workspaces
 from lapis.server.gate import Gate
+from lapis.server.handed_files import HandedFiles
 from lapis.server.once import Once
 from lapis.server.studio import pages
 from lapis.server.system import System
@@ -77,6 +78,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], leave: C
     data_sets = Data(stores, sealing, home, now, rule_of(settings.web))
     steady = clock.steady(os.path.join(home, "clock.json"))  # for durations; `now` is what people are shown
     events = Events(stores.database.after_commit)
+    handed = HandedFiles(settings.door)
     fleet = Fleet(home)
     waiting = WaitingRuns(settings.max_runs)
     uses = ServiceUses(stores)
@@ -113,7 +115,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], leave: C
         workspaces=Workspaces(stores, now),
         runs=runs,
         run_views=RunViews(waiting, sweeps, pipelines, now, steady),
-        files=Files(stores, holdings, access, events, now),
+        files=Files(stores, holdings, access, events, handed, now),
         metrics=Metrics(stores),
         sweeps=sweeps,
         pipelines=pipelines,
@@ -128,7 +130,7 @@ def make_system(settings: Settings, url: str, now: Callable[[], float], leave: C
         upkeep=Upkeep(stores, runs, settings, now),
     )
     control.workspaces.ensure_default()
-    return System(home, stores, access, tokens, sealing, control, reconciler)
+    return System(home, stores, access, tokens, sealing, control, reconciler, handed)
 
 
 def make_app(system: System, host: str, ready: Callable[[], None]) -> Gate:

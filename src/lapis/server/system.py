@@ -10,6 +10,7 @@ from lapis.server.control.reconciler import Reconciler
 from lapis.server.control.run_tokens import RunTokens
 from lapis.server.control.sealing import Sealing
 from lapis.server.control.stores import Stores
+from lapis.server.handed_files import HandedFiles
 
 
 @dataclass(frozen=True)
@@ -21,9 +22,11 @@ class System:
     sealing: Sealing
     control: Control
     reconciler: Reconciler
+    handed: HandedFiles
 
     def start(self) -> None:
         """Begin to do what is to be done."""
+        self.handed.start()
         self.control.profiles.start()
         self.reconciler.start()
         self.control.sweeps.start()
@@ -35,4 +38,5 @@ class System:
         self.control.pipelines.stop()
         self.control.sweeps.stop()
         self.reconciler.stop()
+        self.handed.stop()
         self.stores.database.close()

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from lapis.errors import UserErrorException
 from lapis.machine import listening
-from lapis.scoring.frames import for_us_alone, short
+from lapis.machine.unix_sockets import for_us_alone, short
 
 ACCEPTING = b"accepting\n"
 _SECONDS = 10.0

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from lapis.machine import unix_sockets
 from lapis.scoring import frames
 from lapis.serving.call import RETRY, Call
 from lapis.serving.description import Description
@@ -206,7 +207,7 @@ class Replicas:
         if os.path.lexists(self._socket):
             os.unlink(self._socket)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with frames.short(self._socket) as path, frames.for_us_alone():
+        with unix_sockets.short(self._socket) as path, unix_sockets.for_us_alone():
             listener.bind(path)
         self._server = await asyncio.get_running_loop().create_unix_server(lambda: _Arrival(self), sock=listener)
         for _ in range(self._wanted):

@@ -209,10 +209,8 @@ class RunFiles:
         return {name: self._send_file(name, os.fspath(path)) for name, path in pairs}
 
     def _send_file(self, name: str, path: str) -> dict[str, Any]:
-        size = os.path.getsize(path)
-        stored: dict[str, Any] = self._client.upload(
-            f"{self._base}/files/{http_client.quoted(name)}", lambda: shipping.read_chunks(path, size), size
-        )
+        where = f"{self._base}/files/{http_client.quoted(name)}"
+        stored: dict[str, Any] = shipping.send_path(self._client, where, path)
         return stored
 
     def _upload_stream(self, name: str, stream: IO[Any]) -> dict[str, Any]:
@@ -233,9 +231,8 @@ class RunFiles:
     def _fetch(self, file: dict[str, Any], target: str, count: Callable[[int], Any] | None = None) -> None:
         name = file["name"]
         what = f"'{name}' of run {self._run_id}"
-        fetching.fetch(
-            self._client, f"{self._base}/files/{http_client.quoted(name)}", target, file["hash"], what, count
-        )
+        where = f"{self._base}/files/{http_client.quoted(name)}"
+        fetching.fetch_run_file(self._client, where, target, file, what, count)
 
 
 def artifact_name(name: Any) -> str:

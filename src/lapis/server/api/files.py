@@ -10,6 +10,7 @@ from urllib.parse import quote
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
+from lapis.client.handing_over import TICKET
 from lapis.domain.limits import FILES_AT_ONCE
 from lapis.domain.tree import check_path
 from lapis.domain.values import Value, at_most
@@ -31,7 +32,11 @@ class StoredFiles(Value):
 @router.put("/blobs/{digest}")
 @harmless("a blob is its content")
 async def put_blob(request: Request, control: TheControl, digest: str) -> Response:
-    """One blob of any size, as it comes."""
+    """One blob of any size, as it comes, or from a file that was handed over."""
+    ticket = request.headers.get(TICKET)
+    if ticket is not None:
+        taken = await run_in_threadpool(control.files.copy_in_blob, digest, ticket)
+        return answer({"taken": taken}, 201 if taken else 200)
     stored = await _received(request, control.files.blob_writer(digest), digest)
     return answer({"hash": stored[0], "size": stored[1]}, 201)
 
@@ -72,9 +77,17 @@ def list_files(control: TheControl, workspace_id: str, run_id: str) -> Response:
 
 
 @router.get("/workspaces/{workspace_id}/runs/{run_id}/files/{name:path}")
-def get_file(control: TheControl, workspace_id: str, run_id: str, name: str, offset: Offset = 0) -> Response:
-    """The file's bytes from `offset`, always as something to save or read, never as a page of this origin."""
+def get_file(
+    request: Request, control: TheControl, workspace_id: str, run_id: str, name: str, offset: Offset = 0
+) -> Response:
+    """The file's bytes from `offset`, always as something to save or read, never as a page of this origin.
+
+    Or whether they were written to a file that was handed over.
+    """
     file = control.files.get(workspace_id, run_id, name)
+    ticket = request.headers.get(TICKET)
+    if ticket is not None:
+        return answer({"taken": control.files.copy_out(workspace_id, run_id, file, ticket)})
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
     shown = kind if kind in ("image/png", "image/jpeg", "image/gif", "text/plain") else "application/octet-stream"
     headers = {"X-Content-Type-Options": "nosniff", "X-Lapis-Size": str(file.size), "X-Lapis-Hash": file.hash or ""}
@@ -91,8 +104,15 @@ async def put_file(
 ) -> Response:
     """With `replaces`: a file that was found in the run's folders, and the hash that it may replace, if any."""
     check_path(name)
-    writer = await run_in_threadpool(control.files.writer, workspace_id, run_id)
-    digest, size = await _received(request, writer)
+    ticket = request.headers.get(TICKET)
+    if ticket is not None:
+        copied = await run_in_threadpool(control.files.copy_in, workspace_id, run_id, ticket)
+        if copied is None:
+            return answer({"taken": False})
+        digest, size = copied
+    else:
+        writer = await run_in_threadpool(control.files.writer, workspace_id, run_id)
+        digest, size = await _received(request, writer)
     if replaces is None:
         await run_in_threadpool(control.files.put, workspace_id, run_id, {name: (digest, size)})
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 from urllib.parse import quote
@@ -29,11 +30,25 @@ class Writer(Protocol):
         """Leave nothing behind."""
 
 
+class Handed(Protocol):
+    """Files that were handed over open, each with a ticket that its request names."""
+
+    def take(self, ticket: str) -> int | None:
+        """The caller's to close."""
+
+
 class Files:
     def __init__(
-        self, stores: Stores, holdings: Holdings, access: Access, events: Events, now: Callable[[], float]
+        self,
+        stores: Stores,
+        holdings: Holdings,
+        access: Access,
+        events: Events,
+        handed: Handed,
+        now: Callable[[], float],
     ) -> None:
         self._stores = stores
+        self._handed = handed
         self._holdings = holdings
         self._access = access
         self._events = events
@@ -56,6 +71,23 @@ class Files:
     def blob_writer(self, digest: str, *, by: Actor = SERVER) -> Writer:
         self._stores.blobs.path(digest)  # raises if it cannot be the hash of anything
         return _NotedWriter(self._stores.blobs.writer(), lambda name: self._holdings.sent(by, [name]))
+
+    def copy_in_blob(self, digest: str, ticket: str, *, by: Actor = SERVER) -> bool:
+        """The same of a file that was handed over. False: it has to be sent."""
+        self._stores.blobs.path(digest)
+        stored = self._copied_in(ticket, digest)
+        if stored is not None:
+            self._holdings.sent(by, [digest])
+        return stored is not None
+
+    def _copied_in(self, ticket: str, expected: str | None = None) -> tuple[str, int] | None:
+        descriptor = self._handed.take(ticket)
+        if descriptor is None:
+            return None
+        try:
+            return self._stores.blobs.copy_in(descriptor, expected)
+        finally:
+            os.close(descriptor)
 
     def open_blob(self, digest: str) -> tuple[int, Iterator[bytes]]:
         """Its size and its bytes, the last of which come only when all have that hash."""
@@ -108,6 +140,21 @@ class Files:
     def read(self, workspace_id: str, run_id: str, file: RunFile, start: int = 0) -> Iterator[bytes]:
         """Its bytes from `start`, as far as they go now. What cannot be read is said before the first."""
         return self._stores.files.read(workspace_id, run_id, file, start)
+
+    def copy_out(self, workspace_id: str, run_id: str, file: RunFile, ticket: str) -> bool:
+        """Write all of it to a file that was handed over. False: it has to be read."""
+        descriptor = self._handed.take(ticket)
+        if descriptor is None:
+            return False
+        try:
+            return file.hash is not None and self._stores.blobs.copy_out(file.hash, descriptor)
+        finally:
+            os.close(descriptor)
+
+    def copy_in(self, workspace_id: str, run_id: str, ticket: str) -> tuple[str, int] | None:
+        """Store a file that was handed over, for `put` to name; its hash and size. None: it has to be sent."""
+        self._stores.runs.get(workspace_id, run_id)
+        return self._copied_in(ticket)
 
     def writer(self, workspace_id: str, run_id: str) -> Writer:
         """For the bytes of a file that `put` will name."""

@@ -19,8 +19,10 @@ from typing import BinaryIO
 from lapis.domain.packs import SMALL
 from lapis.errors import AzureMLException, NotFound, StorageFull, UserErrorException
 from lapis.machine import on_disk
+from lapis.server.store import file_copies
 from lapis.server.store.collected import Collected
 from lapis.server.store.packs import PackFolder
+from lapis.server.store.recently_checked import RecentlyChecked
 
 _PACKED_FROM = 16  # fewer blobs than this that come at once are files of their own
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -45,6 +47,7 @@ class BlobFolder:
         self._names = itertools.count()
         self._unsettled: set[str] = set()  # files that may not be on the disk yet
         self._settling = threading.Lock()
+        self._recent = RecentlyChecked()
         self._collecting = threading.Lock()  # between a look at a blob's date and what follows from it
         os.makedirs(self._incoming, exist_ok=True)
         for left in os.listdir(self._incoming):
@@ -192,6 +195,46 @@ class BlobFolder:
     def writer(self) -> BlobWriter:
         """For a blob that comes bit by bit."""
         return BlobWriter(self, self._temporary())
+
+    def copy_in(self, source: int, expected: str | None = None) -> tuple[str, int] | None:
+        """Store what an open file holds; give its hash and size. None: it cannot be copied, and has to be sent."""
+        temporary = self._temporary()
+        try:
+            with self._cleared(temporary), open(temporary, "xb+", buffering=0) as file:
+                name = file_copies.copy_in(source, file.fileno())
+                size = os.fstat(file.fileno()).st_size
+                if expected is not None and name != expected:
+                    raise _other_hash(expected, name)
+                self.publish(temporary, name)
+                self._recent.note(name, file.fileno())
+            return name, size
+        except file_copies.NotPossible:
+            _remove(temporary)
+            return None
+        except BaseException:
+            _remove(temporary)
+            raise
+
+    def copy_out(self, digest: str, target: int) -> bool:
+        """Write a blob to an open file; False: it cannot be copied, and has to be read.
+
+        It is checked as it is when it is read, unless it was a short while ago and nobody has touched it since.
+        """
+        try:
+            file = open(self.path(digest), "rb", buffering=0)
+        except FileNotFoundError:
+            return False  # in a pack, or not here
+        with file:
+            try:
+                if self._recent.has(digest, file.fileno()):
+                    file_copies.copy_unhashed(file.fileno(), target)
+                    return True
+                if file_copies.copy_out(file.fileno(), target) != digest:
+                    raise self._damaged(digest)
+                self._recent.note(digest, file.fileno())
+                return True
+            except (file_copies.NotPossible, OSError):
+                return False  # whoever reads it is told why
 
     def adopt(self, path: str) -> tuple[str, int]:
         """Store a finished file of the same file system without copying it; give its hash and size."""
