@@ -5,7 +5,7 @@ A node is a step or data from outside of the pipeline; an edge leads from an out
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterable
+from typing import TYPE_CHECKING, Any, Iterable, NoReturn
 
 from lapis.domain.pipeline_moves import node_id
 from lapis.errors import InvalidPipeline, NotThereYet
@@ -238,7 +238,7 @@ class Graph:
     def finalize(self, dry_run: Any = None, regenerate_outputs: bool = False) -> None:
         raise NotThereYet("Graph.finalize", _BY_STEPS)
 
-    def generate_yaml(self) -> Any:
+    def generate_yaml(self) -> NoReturn:
         raise NotThereYet("Graph.generate_yaml")
 
     def _of_pipeline(self, what: str) -> Pipeline:

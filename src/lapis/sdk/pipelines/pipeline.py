@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Mapping
+from typing import TYPE_CHECKING, Any, Mapping, NoReturn
 from uuid import uuid4
 
 from lapis.domain.pipeline import circle_in, in_a_circle
@@ -119,7 +119,7 @@ class Pipeline:
     def publish(
         self, name: str | None = None, description: str | None = None, version: str | None = None,
         continue_on_step_failure: bool | None = None,
-    ) -> Any:  # fmt: skip
+    ) -> NoReturn:  # fmt: skip
         raise NotThereYet("Pipeline.publish", "pipeline.submit() runs it now.")
 
     def service_endpoint(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator, NoReturn
 
 from lapis.domain.pipeline_moves import LOG
 from lapis.domain.run import PIPELINE_RUN, STEP_RUN
@@ -103,10 +103,10 @@ class PipelineRun(Run):
 
     def publish_pipeline(
         self, name: str, description: str, version: str, continue_on_step_failure: bool | None = None, **kwargs: Any
-    ) -> Any:
+    ) -> NoReturn:
         raise NotThereYet("PipelineRun.publish_pipeline")
 
-    def save(self, path: str | None = None) -> Any:
+    def save(self, path: str | None = None) -> NoReturn:
         raise NotThereYet("PipelineRun.save")
 
     def _steps(self) -> dict[str, Any]:

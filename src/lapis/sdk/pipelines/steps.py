@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Iterator, Mapping
+from typing import Any, Iterable, Iterator, Mapping, NoReturn
 
 from lapis.errors import InvalidPipeline, NotThereYet
 from lapis.sdk.data.consumption import DatasetConsumptionConfig
@@ -105,19 +105,19 @@ class PipelineStep:
 
     # -- SDK v1's own way to make nodes, for steps of one's own
 
-    def create_node(self, graph: Any, default_datastore: Any, context: Any) -> Any:
+    def create_node(self, graph: Any, default_datastore: Any, context: Any) -> NoReturn:
         raise NotThereYet("PipelineStep.create_node", _OWN_STEPS)
 
     def create_input_output_bindings(
         self, inputs: Any, outputs: Any, default_datastore: Any, resource_inputs: Any = None
-    ) -> Any:
+    ) -> NoReturn:
         raise NotThereYet("PipelineStep.create_input_output_bindings", _OWN_STEPS)
 
     def create_module_def(
         self, execution_type: Any, input_bindings: Any, output_bindings: Any, param_defs: Any = None,
         create_sequencing_ports: bool = True, allow_reuse: bool = True, version: Any = None, module_type: Any = None,
         arguments: Any = None, runconfig: Any = None, cloud_settings: Any = None,
-    ) -> Any:  # fmt: skip
+    ) -> NoReturn:  # fmt: skip
         raise NotThereYet("PipelineStep.create_module_def", _OWN_STEPS)
 
     def get_source_directory(self, context: Any, source_directory: Any, script_name: Any) -> Any:
@@ -129,7 +129,7 @@ class PipelineStep:
         return source_directory or ".", list(hash_paths or [])
 
     @staticmethod
-    def resolve_input_arguments(arguments: Any, inputs: Any, outputs: Any, params: Any) -> Any:
+    def resolve_input_arguments(arguments: Any, inputs: Any, outputs: Any, params: Any) -> NoReturn:
         raise NotThereYet("PipelineStep.resolve_input_arguments", _OWN_STEPS)
 
     @staticmethod
