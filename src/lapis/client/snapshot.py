@@ -137,7 +137,7 @@ def hash_plan(
     if courier is not None:
         courier.expect(sum(f.size for f, row in zip(plan.files, rows) if row is None and f.size <= SMALL))
     kept: dict[str, list[Any]] = {}
-    entries = []
+    entries, news = [], False
     # A file written just before it is hashed may change again within the same tick of its clock and look
     # unchanged for ever: only what has been quiet for a while is remembered.
     quiet_since = clock() - 2_000_000_000
@@ -147,14 +147,16 @@ def hash_plan(
             row = [*stamp, digest]
             if courier is not None and content is not None:
                 courier.take(digest, content)
-        if max(row[0], row[1]) < quiet_since:
+            news = news or (row[0] < quiet_since and row[1] < quiet_since)
+        if row[0] < quiet_since and row[1] < quiet_since:
             kept[file.path] = row
         entries.append(TreeEntry(file.path, row[4], row[2], file.executable))
     if courier is not None:
         courier.end()
-    if cache_path and kept != known:
+    # the row of a file that changed a moment ago fits no more, and does no harm: it is no reason to write all of them
+    if cache_path and (news or not known.keys() <= {file.path for file in plan.files}):
         _save_cache(cache_path, kept)
-    return Tree(entries)
+    return Tree.of_folder(entries)
 
 
 def warning_for(plan: Plan) -> str | None:
@@ -191,6 +193,7 @@ def lay_out(tree: Tree, read_blob: Callable[[str], BinaryIO], target: str | os.P
             _write_verified(entry, blob, os.path.join(made[folder], name))
 
 
+_ODD = frozenset("\\:")
 _CHUNK = 1024 * 1024
 _READ_ATTEMPTS = 3
 # A file may become a link or a pipe between the walk and the reading: do not follow it, do not hang on it.
@@ -239,7 +242,7 @@ def _unreadable(path: str, error: OSError) -> str:
 
 
 def _planned(path: str, source: str, status: os.stat_result) -> PlannedFile:
-    executable = os.name != "nt" and bool(status.st_mode & stat.S_IXUSR)
+    executable = bool(status.st_mode & stat.S_IXUSR) and os.name != "nt"
     return PlannedFile(_checked(path), source, status.st_size, executable, _stamp(status))
 
 
@@ -249,6 +252,8 @@ def _stamp(status: os.stat_result) -> tuple[int, int, int, int]:
 
 
 def _checked(path: str) -> str:
+    if path.isascii() and path.isprintable() and len(path) < 512 and not _ODD.intersection(path):
+        return path  # as nearly all are: it came from a folder, and so has no empty parts and no dots for parts
     try:
         return check_path(path)
     except UserErrorException as error:

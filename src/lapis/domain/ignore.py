@@ -119,6 +119,9 @@ class IgnoreRules:
 
 def default_skip(path: str, is_dir: bool) -> str | None:
     """The pattern of `DEFAULT_SKIPS` that `path` itself matches."""
+    name = path[path.rfind("/") + 1 :]
+    if name not in _DEFAULT_NAMES and not name.endswith(_DEFAULT_SUFFIXES):
+        return None
     rule = _DEFAULTS.decide(path, is_dir)
     return None if rule is None else rule.text
 
@@ -301,3 +304,5 @@ _NAMED_CLASSES = {
     "xdigit": _codes("09", "af", "AF"),
 }
 _DEFAULTS = IgnoreRules.parse("\n".join(DEFAULT_SKIPS))
+_DEFAULT_NAMES = frozenset(DEFAULT_SKIPS)
+_DEFAULT_SUFFIXES = tuple(skip[1:] for skip in DEFAULT_SKIPS if skip.startswith("*"))

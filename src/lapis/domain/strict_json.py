@@ -37,13 +37,18 @@ def decode(body: bytes | bytearray | memoryview) -> Any:
         raise _too_deep()
     if _HALF_CHARACTER.search(text) and _has_half_characters(value):
         raise UserErrorException("The request cannot be read: a text in it holds half a character (a lone surrogate).")
-    if _ODD_NUMBER.search(text):
+    if _ODD_NUMBER.search(text) and _ODD_NUMBER.search(_without_texts(text)):
         _check_numbers("", value)
     return value
 
 
 def _too_deep() -> UserErrorException:
     return UserErrorException(f"The request cannot be read: it is nested more than {DEEPEST} levels deep.")
+
+
+def _without_texts(text: str) -> str:
+    """What stands outside of quotes, where that is easily told: a hash looks like an odd number too."""
+    return text if "\\" in text else " ".join(text.split('"')[::2])
 
 
 def _check_numbers(place: str, value: Any) -> None:

@@ -32,6 +32,13 @@ class Tree:
         _check_entries(self.entries)
         self._id: str | None = None
 
+    @classmethod
+    def of_folder(cls, entries: Iterable[TreeEntry]) -> Tree:
+        """As it was found on a disk, where no two files have one name, with names that were checked there."""
+        made = cls(())
+        made.entries = tuple(sorted(entries, key=attrgetter("path")))
+        return made
+
     @property
     def id(self) -> str:
         if self._id is None:
