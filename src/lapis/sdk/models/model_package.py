@@ -18,8 +18,8 @@ from lapis.sdk.models import deployment
 if TYPE_CHECKING:
     from lapis.sdk.workspace.workspace import Workspace
 
-_PARTS = ("azureml", "lapis/__init__.py", "lapis/version.py", "lapis/errors.py", "lapis/py.typed", "lapis/domain",
-          "lapis/machine", "lapis/files", "lapis/tables", "lapis/client", "lapis/sdk",
+_PARTS = ("azureml", "lapis/__init__.py", "lapis/version.py", "lapis/errors.py", "lapis/later.py", "lapis/py.typed",
+          "lapis/domain", "lapis/machine", "lapis/files", "lapis/tables", "lapis/client", "lapis/sdk",
           "lapis/scoring", "lapis/serving")  # fmt: skip
 _OF_THE_FRONT = ("httptools>=0.6", "uvloop>=0.20")
 _FRONT_PYTHON = "3.11"

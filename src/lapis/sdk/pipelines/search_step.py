@@ -22,14 +22,17 @@ class HyperDriveStep(PipelineStep):
     def __init__(
         self,
         name: str,
-        hyperdrive_config: Any,
+        hyperdrive_config: Any = None,
         estimator_entry_script_arguments: Any = None,
         inputs: Any = None,
         outputs: Any = None,
         metrics_output: Any = None,
         allow_reuse: bool = True,
         version: str | None = None,
+        *,
+        hyperdrive_run_config: Any = None,  # as the first releases called it
     ) -> None:
+        hyperdrive_config = hyperdrive_config or hyperdrive_run_config
         if not hasattr(hyperdrive_config, "_spec"):
             raise InvalidPipeline(f"HyperDriveStep needs a HyperDriveConfig, not {type(hyperdrive_config).__name__}.")
         self._config, self._allow_reuse = hyperdrive_config, bool(allow_reuse)
