@@ -29,7 +29,7 @@ from lapis.domain.run_filter import RunFilter
 from lapis.domain.service import SERVICE_RUN
 from lapis.domain.standing import place, standing
 from lapis.errors import Conflict, NotFound
-from lapis.server.store import ranking, run_marks
+from lapis.server.store import ranking, run_marks, usual_definition
 from lapis.server.store.database import Database
 from lapis.server.store.prepared import Prepared
 from lapis.server.store.run_lists import RunLists, cursor_of
@@ -319,7 +319,14 @@ def _to_row(run: RunRecord) -> dict[str, Any]:
     row["ended"] = int(run.ended)
     row["minded"] = _why_minded(run)
     row["standing"] = standing(run)
-    row["body"] = json.dumps(body, separators=(",", ":"))
+    short = usual_definition.shortened(run.definition) if run.definition else None
+    if short is not None:
+        body["definition"], body[_SHORT] = None, short
+    for step in body["history"]:
+        if not step["until"]:
+            del step["until"]
+    told = {name: value for name, value in body.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
+    row["body"] = json.dumps(told, separators=(",", ":"))
     return row
 
 
@@ -339,8 +346,12 @@ def _why_minded(run: RunRecord) -> str | None:
 
 def _to_record(row: Any) -> RunRecord:
     body = json.loads(row.body)
+    if _SHORT in body:
+        body["definition"] = usual_definition.whole(body.pop(_SHORT))
     body.update(zip(_COLUMNS, _columns(row), strict=True), state=row.state)
     return RunRecord.from_json(body)
 
 
 _columns = attrgetter(*_COLUMNS)
+_DEFAULTS = RunRecord._field_defaults
+_SHORT = "short_definition"
