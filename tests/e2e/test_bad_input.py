@@ -194,9 +194,12 @@ def test_unknown_keywords_are_told_with_the_known_ones(
 def test_objects_of_the_wrong_type_are_told(workspace: Workspace, experiment: Experiment, source: Path) -> None:
     for wrong, says in (
         (lambda: Experiment("my-workspace", "trial"), "workspace must be a Workspace, not str"),
-        (lambda: experiment.submit("train.py"), "takes a ScriptRunConfig, an estimator or a HyperDriveConfig, not str"),
-        (lambda: experiment.submit(None), "takes a ScriptRunConfig, an estimator or a HyperDriveConfig, not NoneType"),
-        (lambda: experiment.submit(RunConfiguration()), "or a HyperDriveConfig, not RunConfiguration"),
+        (
+            lambda: experiment.submit("train.py"),
+            "takes a ScriptRunConfig, .* or a Pipeline, not str",
+        ),
+        (lambda: experiment.submit(None), "takes a ScriptRunConfig, .* or a Pipeline, not NoneType"),
+        (lambda: experiment.submit(RunConfiguration()), "or a Pipeline, not RunConfiguration"),
         (lambda: experiment.submit(ScriptRunConfig(source, script="train.py"), tags="x"), "tags must be a dictionary"),
         (lambda: experiment.submit(ScriptRunConfig(source, script="train.py"), tags={5: "x"}), "key of tags"),
         (lambda: experiment.submit(ScriptRunConfig(source, script="train.py"), properties=[1]), "properties must be"),

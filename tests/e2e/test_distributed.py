@@ -397,7 +397,7 @@ def test_a_run_whose_node_is_taken_away_begins_anew_and_its_logs_go_on(
     distribution = PyTorchConfiguration("Gloo", 4, 2)
     run = submit(STEADY, compute_target="spot", arguments=[tmp_path], distributed_job_config=distribution)
     first = ranks_running(tmp_path)
-    until(lambda: all("line" in run._text_of(f"user_logs/std_log_{rank}.txt") for rank in range(4)))
+    until(lambda: all("line" in run.get_logs().get(f"user_logs/std_log_{rank}.txt", "") for rank in range(4)))
     node = cluster.list_nodes()[1]["nodeId"]
     for rank in range(4):
         (tmp_path / f"pid-{rank}").unlink()

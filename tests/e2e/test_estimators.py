@@ -143,6 +143,6 @@ def test_what_is_wrong_is_said_before_anything_is_sent(experiment: Experiment, s
     good = Estimator(source, compute_target="local", entry_script="train.py")
     with pytest.raises(UserErrorException, match="does not know epochs"):
         experiment.submit(good, epochs=3)
-    with pytest.raises(UserErrorException, match="ScriptRunConfig, an estimator or a HyperDriveConfig"):
+    with pytest.raises(UserErrorException, match="ScriptRunConfig, an estimator, a HyperDriveConfig or a Pipeline"):
         experiment.submit("train.py")
     assert list(experiment.get_runs()) == []

@@ -30,17 +30,19 @@ class HandedFiles:
         self._tickets: dict[socket.socket, bytes] = {}  # of everybody who is here, in the order of coming
         self._files: dict[bytes, int] = {}
         self._changing = threading.Lock()
-        self._selector = selectors.DefaultSelector()
-        self._listener: socket.socket | None = None
-        self._end, self._to_end = socket.socketpair()
+        self._to_end: socket.socket | None = None
 
     def start(self) -> None:
         self._listener = self._opened()
+        self._end, self._to_end = socket.socketpair()
+        self._selector = selectors.DefaultSelector()
         self._selector.register(self._end, selectors.EVENT_READ)
         self._selector.register(self._listener, selectors.EVENT_READ)
         threading.Thread(target=self._attend, name="door", daemon=True).start()
 
     def stop(self) -> None:
+        if self._to_end is None:  # it never began
+            return
         with suppress(FileNotFoundError):
             os.unlink(self._door)
         self._to_end.close()
@@ -75,7 +77,6 @@ class HandedFiles:
                     time.sleep(_PAUSE)
 
     def _let_in(self) -> None:
-        assert self._listener is not None
         connected, _ = self._listener.accept()
         if len(self._tickets) >= _MOST:
             self._let_go(next(iter(self._tickets)))
@@ -111,6 +112,5 @@ class HandedFiles:
         for connected in list(self._tickets):
             self._let_go(connected)
         self._selector.close()
-        for each in (self._listener, self._end):
-            if each is not None:
-                each.close()
+        self._listener.close()
+        self._end.close()
