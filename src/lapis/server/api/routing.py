@@ -1,7 +1,7 @@
 """Which function answers which request, and what it is given of it.
 
 A route is a plain function, and its signature says what it needs: control, guarded for whoever asks; the request; the
-names in its path; the body, as the value that it is declared as; all else stands in the query. docs/decisions/0036 says
+names in its path; the body, as the value that it is declared as; all else stands in the query. docs/decisions/0035 says
 why no framework does this.
 """
 
