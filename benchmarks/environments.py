@@ -24,6 +24,7 @@ from lapis.environments.interpreter_of_lock import interpreter_for
 from lapis.environments.resolve import resolve
 from lapis.environments.values import Lock, Recipe
 from lapis.machine.commands import silent
+from lapis.machine.uv import environment_for
 
 WANTED = ("numpy", "scikit-learn")
 ROUNDS = 7
@@ -81,7 +82,7 @@ def _lock(root: str, number: int) -> Lock:
 
 def _bare_uv(place: Path, root: str, number: int) -> str:
     folder = str(place / f"uv-{number}")
-    environment = {**uv.environment_for(os.environ), "UV_CACHE_DIR": uv.cache_folder(root)}
+    environment = {**os.environ, **environment_for(os.environ, uv.cache_folder(root))}
     for arguments in (["venv", "--python", PYTHON.path, folder], ["pip", "install", "--python", folder, *WANTED]):
         subprocess.run([uv.find(), *arguments, "--quiet"], env=environment, cwd=place, check=True)
     return folder

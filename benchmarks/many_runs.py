@@ -64,12 +64,15 @@ def _submit(experiment: Experiment, folder: str, count: int) -> None:
 
 
 def _wait_until_settled(before: set[int] | None = None) -> None:
-    """Until no process is left that was not there `before`; without it, until none has come or gone for a second."""
+    """Until there are no more processes than `before`; without it, until none has come or gone for a second.
+
+    Which ones they are changes: the next agent is forked ahead.
+    """
     deadline, since, last = time.monotonic() + 30, time.monotonic(), living_family()
     while time.monotonic() < deadline:
         time.sleep(0.1)
         now = living_family()
-        if before is not None and now <= before:
+        if before is not None and len(now) <= len(before):
             return
         if now != last:
             since, last = time.monotonic(), now

@@ -23,9 +23,10 @@ from azureml.core import Experiment, ScriptRunConfig
 from azureml.train.hyperdrive import HyperDriveConfig, HyperDriveRun, RandomParameterSampling, uniform
 from lapis.domain.job import Job, Search, TrialTemplate
 from lapis.domain.metrics import Point
-from lapis.domain.run import RunState, end
+from lapis.domain.run import RunState
 from lapis.server.app import make_system
 from lapis.server.control.runs import NewRun
+from lapis.server.store.logged import gathered
 
 TRIALS, AT_ONCE, ROUNDS = 50, 2, 3
 READ, FEW, MANY = 300, 10, 2000
@@ -184,12 +185,10 @@ def _drive(system: Any, workspace_id: str, snapshot_id: str, run_id: str, trials
         child_id = f"{run_id}_{number}"
         for at in range(5):
             point = Point("scalar", 0.0, "score", random.random())
-            system.stores.metrics.append(workspace_id, child_id, "journal", at, at + 1, [point])
-        done = system.stores.runs.change(
-            workspace_id, child_id, lambda run: end(run, RunState.COMPLETED, reason="", at=time.time())
-        )
+            system.stores.metrics.append(workspace_id, child_id, "journal", at, at + 1, gathered([point]))
+        trial = system.stores.runs.get(workspace_id, child_id)
         with Clock() as clock:
-            system.control.runs.ended(done)
+            system.control.runs.endings.end(trial, RunState.COMPLETED, "")
             system.control.sweeps._one_pass()
         seconds.append(clock.cpu)
     assert system.stores.runs.get(workspace_id, run_id).state is RunState.COMPLETED
