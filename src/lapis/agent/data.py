@@ -263,11 +263,7 @@ def _output(wanted: Output, target: str) -> str:
     os.makedirs(place, exist_ok=True)
     if not wanted.path_on_compute:
         return place
-    if os.path.islink(target):
-        os.remove(target)
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    os.symlink(place, target)
-    return target
+    return _linked(place, target)
 
 
 def _to_be_made(wanted: Output, target: str) -> str:
@@ -276,6 +272,11 @@ def _to_be_made(wanted: Output, target: str) -> str:
     os.makedirs(os.path.dirname(place), exist_ok=True)
     if wanted.mode == "upload" or not wanted.path_on_compute:
         return place
+    return _linked(place, target)
+
+
+def _linked(place: str, target: str) -> str:
+    """The place where it is wanted: a link, made anew by an agent that takes over."""
     if os.path.islink(target):
         os.remove(target)
     os.makedirs(os.path.dirname(target), exist_ok=True)

@@ -8,12 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from lapis.cli import choice, logs, runs, screen
+from lapis.cli import choice, live, logs, runs, screen
 from lapis.cli.options import Json, RunId, WorkspaceName
-from lapis.domain.run import ENDED, PIPELINE_RUN
+from lapis.domain.run import PIPELINE_RUN
 from lapis.domain.terminal_escapes import one_line
-
-_LOOK_SECONDS = 1.0
 
 
 def list_pipelines(
@@ -118,18 +116,9 @@ def _pipeline(run_id: str, workspace: str | None) -> Any:
 
 
 def _live(run: Any) -> dict[str, Any]:
-    from rich.live import Live
     from rich.text import Text
 
-    with Live(auto_refresh=False) as live:
-        revision, length = -1, 0
-        while True:
-            query = {"revision": revision, "wait": _LOOK_SECONDS, "log": run._own_log, "offset": length}
-            seen = run._call("GET", "/watch", query=query)
-            view, revision, length = seen["run"], seen["run"]["revision"], seen["length"]
-            live.update(Text("\n".join(_tree(view, run._steps()["steps"]))), refresh=True)
-            if view["status"] in ENDED:
-                return dict(view)
+    return live.drawn_until_it_ends(run, lambda view: Text("\n".join(_tree(view, run._steps()["steps"]))))
 
 
 def _tree(view: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:

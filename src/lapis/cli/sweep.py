@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lapis.cli import choice, logs, progress, runs, screen, submit
+from lapis.cli import choice, live, logs, progress, runs, screen, submit
 from lapis.cli.options import Json, RunId, WorkspaceName, labels
 from lapis.domain.run import ENDED
 from lapis.domain.terminal_escapes import one_line
@@ -18,7 +18,6 @@ from lapis.domain.terminal_escapes import one_line
 if TYPE_CHECKING:
     from rich.table import Table
 
-_LOOK_SECONDS = 1.0  # between looks at what live runs have logged
 _SAMPLINGS = {
     "random": "RandomParameterSampling",
     "grid": "GridParameterSampling",
@@ -140,7 +139,7 @@ def show(
 def _follow(run: Any, limit: int = 20) -> None:
     """Until the end: a table that lives on a terminal, the search's own log elsewhere."""
     if sys.stdout.isatty() and not screen.wants_json():
-        view = _live(run, limit)
+        view = live.drawn_until_it_ends(run, lambda view: _table(view, run._trials()["trials"], limit))
     else:
         view = logs.follow(run, run._own_log, quiet=screen.wants_json())
     screen.answer({**runs.summary(view), "sweep": view["sweep"], "trials": run._trials()["trials"]}, lambda: None)
@@ -148,21 +147,6 @@ def _follow(run: Any, limit: int = 20) -> None:
     # completed without anything to compare: it has found nothing, and a script must not go on as if it had
     if view["status"] != "Completed" or "best_child_run_id" not in view["properties"]:
         raise typer.Exit(1)
-
-
-def _live(run: Any, limit: int) -> dict[str, Any]:
-    from rich.live import Live
-
-    with Live(auto_refresh=False) as live:
-        revision, length = -1, 0
-        while True:
-            query = {"revision": revision, "wait": _LOOK_SECONDS, "log": run._own_log, "offset": length}
-            seen = run._call("GET", "/watch", query=query)
-            view, revision, length = seen["run"], seen["run"]["revision"], seen["length"]
-            trials = run._trials()["trials"]
-            live.update(_table(view, trials, limit), refresh=True)
-            if view["status"] in ENDED:
-                return dict(view)
 
 
 def _table(view: dict[str, Any], trials: list[dict[str, Any]], limit: int) -> Table:
