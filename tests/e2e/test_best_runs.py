@@ -41,6 +41,10 @@ def test_runs_come_by_their_best_value_of_a_metric(experiment: Experiment) -> No
 
 
 def test_an_order_that_is_none_is_refused_at_once(experiment: Experiment) -> None:
+    with pytest.raises(UserErrorException, match="5 is no order of runs"):
+        experiment.get_runs(order_by=5)  # type: ignore[arg-type]
+    with pytest.raises(UserErrorException, match="3 does not compare"):
+        experiment.get_runs(where=["loss<1", 3])  # type: ignore[list-item]
     with pytest.raises(UserErrorException, match="is no order of runs"):
         experiment.get_runs(order_by="accuracy")
     with pytest.raises(UserErrorException, match="does not compare"):

@@ -62,9 +62,10 @@ class RunFilter:
 
 def parse_order(text: str) -> Order:
     """`metric:accuracy`, `metric:loss:asc`, `created` or `created:asc`, as users write it."""
-    what, colon, way = text.rpartition(":")
+    words = text if isinstance(text, str) else ""
+    what, colon, way = words.rpartition(":")
     if not colon or way not in ("asc", "desc"):
-        what, way = text, "desc"
+        what, way = words, "desc"
     kind, _, metric = what.partition(":")
     if what == "created" or (kind == "metric" and metric):
         return Order(metric or None, way == "asc")
@@ -79,7 +80,7 @@ _BOUND = re.compile(r"\s*(?P<metric>.+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<number>[^<>
 
 def parse_bound(text: str) -> Bound:
     """`accuracy>=0.9`, as users write it."""
-    found = _BOUND.fullmatch(text)
+    found = _BOUND.fullmatch(text) if isinstance(text, str) else None
     try:
         if found is not None:
             return Bound(found["metric"], found["sign"], float(found["number"]))
